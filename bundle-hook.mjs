@@ -10,7 +10,7 @@ const ROOT = dirname(fileURLToPath(import.meta.url));
 export async function bundleHook() {
   const { outputFiles } = await build({
     absWorkingDir: ROOT,
-    entryPoints: ['src/cli/hook/hook-program.ts'],
+    entryPoints: ['src/interfaces/cli/hook/hook-program.ts'],
     bundle: true,
     format: 'esm',
     platform: 'node',

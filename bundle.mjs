@@ -56,7 +56,7 @@ const serializerOnly = {
 };
 const { metafile: sdk } = await build({
   absWorkingDir: ROOT,
-  entryPoints: [join(COMPILED, 'src/adapters/telemetry/sdk-telemetry.js')],
+  entryPoints: [join(COMPILED, 'src/features/telemetry/otel/sdk-telemetry.js')],
   outfile: SDK,
   bundle: true,
   format: 'esm',

@@ -24,12 +24,12 @@ export default tseslint.config(
   },
   {
     // The page's own project: it runs in a browser.
-    files: ['src/inspector/**/*.{ts,tsx}'],
+    files: ['src/interfaces/inspector/page/**/*.{ts,tsx}'],
     languageOptions: { parserOptions: { projectService: false, project: 'tsconfig.inspector.json' } },
   },
   {
     // Tests that hand functions over to a browser.
-    files: ['test/inspector/chromium/**/*.ts', 'test/docs/site.campaign.test.ts'],
+    files: ['test/interfaces/inspector/page/chromium/**/*.ts', 'test/docs/site.campaign.test.ts'],
     languageOptions: { parserOptions: { projectService: false, project: 'tsconfig.chromium.json' } },
   },
   { files: ['test/**/*.ts'], rules: { '@typescript-eslint/no-non-null-assertion': 'off' } },

@@ -42,7 +42,7 @@ const separate: NonNullable<Config['projects']> =
         {
           ...suites,
           displayName: 'sdks',
-          testMatch: ['<rootDir>/test/sdk/separate/*.test.ts'],
+          testMatch: ['<rootDir>/test/interfaces/sdk/separate/*.test.ts'],
           moduleNameMapper: {
             '^ai$': `${sdks}/node_modules/ai7/dist/index.js`,
             '^ai/test$': `${sdks}/node_modules/ai7/dist/test/index.js`,

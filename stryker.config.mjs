@@ -1,8 +1,8 @@
-// Mutation tests: `npm run mutate` (all), `npm run mutate -- --mutate src/step/parse.ts` (one file).
+// Mutation tests: `npm run mutate` (all), `npm run mutate -- --mutate src/core/step/parse.ts` (one file).
 // Incremental: build/mutation/incremental.json has the results of unchanged code and tests.
 
 export default {
-  mutate: ['src/contract/json/**/*.ts', 'src/step/**/*.ts', 'src/policy/**/*.ts', 'machines/**/*.ts'],
+  mutate: ['src/core/contract/json/**/*.ts', 'src/core/step/**/*.ts', 'src/core/policy/**/*.ts', 'machines/**/*.ts'],
   testRunner: 'bundle',
   plugins: ['./test/mutation/runner.mjs'],
   coverageAnalysis: 'perTest',

@@ -1,15 +1,15 @@
 // What an agent run gets at its start, what it remembers, and its PROPOSE event.
 
-import type { ApprovalBook } from '../src/contract/run/approval.js';
-import type { ArtifactRef } from '../src/contract/artifact-ref.js';
-import type { Account, Limits } from '../src/contract/run/budget.js';
-import type { AgentLink, SeenProposal } from '../src/contract/run/entry.js';
-import type { Label } from '../src/contract/policy/labels.js';
-import type { OverlayFact } from '../src/contract/policy/overlay.js';
-import type { Person } from '../src/contract/person.js';
-import type { Exposure } from '../src/contract/run/response.js';
-import type { RunContext } from '../src/contract/run/run-context.js';
-import type { TerminalState } from '../src/contract/run/run-state.js';
+import type { ApprovalBook } from '../src/core/contract/run/approval.js';
+import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
+import type { Account, Limits } from '../src/core/contract/run/budget.js';
+import type { AgentLink, SeenProposal } from '../src/core/contract/run/entry.js';
+import type { Label } from '../src/core/contract/policy/labels.js';
+import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
+import type { Person } from '../src/core/contract/person.js';
+import type { Exposure } from '../src/core/contract/run/response.js';
+import type { RunContext } from '../src/core/contract/run/run-context.js';
+import type { TerminalState } from '../src/core/contract/run/run-state.js';
 import { type RunMemory } from './run.js';
 import type { RepeatableRequest } from './step-memory.js';
 

@@ -14,16 +14,16 @@
 //       before this run does (U-08).
 
 import { assign, emit, enqueueActions, sendTo, setup, stopChild } from 'xstate';
-import type { ArtifactRef } from '../src/contract/artifact-ref.js';
-import type { Account } from '../src/contract/run/budget.js';
-import type { OverlayFact } from '../src/contract/policy/overlay.js';
-import type { TerminalState } from '../src/contract/run/run-state.js';
-import { LATEST_TIMESTAMP_MS } from '../src/contract/shapes.js';
-import { emptyBook, countBallot } from '../src/policy/approval/approval.js';
-import { EMPTY_LABEL } from '../src/policy/labels.js';
-import type { Policy } from '../src/policy/policy.js';
-import { runCreatedDraft } from '../src/run/audit-events.js';
-import { limitsOf, openAccount } from '../src/run/budget.js';
+import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
+import type { Account } from '../src/core/contract/run/budget.js';
+import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
+import type { TerminalState } from '../src/core/contract/run/run-state.js';
+import { LATEST_TIMESTAMP_MS } from '../src/core/contract/shapes.js';
+import { emptyBook, countBallot } from '../src/core/policy/approval/approval.js';
+import { EMPTY_LABEL } from '../src/core/policy/labels.js';
+import type { Policy } from '../src/core/policy/policy.js';
+import { runCreatedDraft } from '../src/core/run/audit-events.js';
+import { limitsOf, openAccount } from '../src/core/run/budget.js';
 import { voteEmissions, approvalPolicyFor } from './approval-ballot.js';
 import { EXTERNAL_ACT_PARTS, withoutParts } from './charts/older-charts.js';
 import type { Emission } from './emission.js';

@@ -1,16 +1,16 @@
 // Applies a step to its agent run: the budget that it used, the values that later steps get, and whether it was the
 // last.
 
-import type { ApprovalBook } from '../src/contract/run/approval.js';
-import type { Account } from '../src/contract/run/budget.js';
-import type { TerminalState } from '../src/contract/run/run-state.js';
-import { approvalRuleFor, consume, requestApproval, approvalStatus } from '../src/policy/approval/approval.js';
-import { effectiveRule, ruleOfEntry } from '../src/policy/approval/obligation.js';
-import { joinLabels } from '../src/policy/labels.js';
-import type { Policy } from '../src/policy/policy.js';
-import { invalidMax } from '../src/policy/limits.js';
-import { type RunEnd } from '../src/run/audit-events.js';
-import { charge } from '../src/run/budget.js';
+import type { ApprovalBook } from '../src/core/contract/run/approval.js';
+import type { Account } from '../src/core/contract/run/budget.js';
+import type { TerminalState } from '../src/core/contract/run/run-state.js';
+import { approvalRuleFor, consume, requestApproval, approvalStatus } from '../src/core/policy/approval/approval.js';
+import { effectiveRule, ruleOfEntry } from '../src/core/policy/approval/obligation.js';
+import { joinLabels } from '../src/core/policy/labels.js';
+import type { Policy } from '../src/core/policy/policy.js';
+import { invalidMax } from '../src/core/policy/limits.js';
+import { type RunEnd } from '../src/core/run/audit-events.js';
+import { charge } from '../src/core/run/budget.js';
 import { withRefs } from './run-artifacts.js';
 import { INVALID_PROPOSALS, RUN_INPUTS } from './flags.js';
 import { denialEnd, failureEnd } from './run.js';

@@ -1,14 +1,14 @@
 // Applies the turn of a session: emits its events and its answer, and gives orders to its orchestrator runs.
 
-import type { ArtifactRef } from '../src/contract/artifact-ref.js';
-import { canonicalJson } from '../src/contract/canonical-json.js';
-import type { OverlayFact } from '../src/contract/policy/overlay.js';
-import { activationContext, type RunContext } from '../src/contract/run/run-context.js';
-import { EMPTY_LABEL } from '../src/policy/labels.js';
-import { authorizeOrchestrator } from '../src/policy/authorize-run.js';
-import { denyActivation } from '../src/session/resume.js';
-import type { SessionState } from '../src/session/session-state.js';
-import type { CommandContext, RunOrder, Turn } from '../src/session/turn-builder.js';
+import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
+import { canonicalJson } from '../src/core/contract/canonical-json.js';
+import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
+import { activationContext, type RunContext } from '../src/core/contract/run/run-context.js';
+import { EMPTY_LABEL } from '../src/core/policy/labels.js';
+import { authorizeOrchestrator } from '../src/core/policy/authorize-run.js';
+import { denyActivation } from '../src/core/session/resume.js';
+import type { SessionState } from '../src/core/session/session-state.js';
+import type { CommandContext, RunOrder, Turn } from '../src/core/session/turn-builder.js';
 import { packetRef, specRef, withRefs } from './run-artifacts.js';
 import type { Emission } from './emission.js';
 import type { OrchestratorEvent, OrchestratorInput } from './orchestrator.js';

@@ -2,9 +2,9 @@
 // events.
 
 import { COMPARED_LOOKS, COMPARED_PERSONS } from './flags.js';
-import type { ApprovalBallot, ApprovalBook, ApprovalObligation } from '../src/contract/run/approval.js';
-import type { OverlayFact } from '../src/contract/policy/overlay.js';
-import { personUnder } from '../src/contract/person.js';
+import type { ApprovalBallot, ApprovalBook, ApprovalObligation } from '../src/core/contract/run/approval.js';
+import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
+import { personUnder } from '../src/core/contract/person.js';
 import {
   consume,
   approvalStatus,
@@ -15,14 +15,14 @@ import {
   type ApprovalPolicy,
   type ApprovalVerdict,
   type SuspensionCheck,
-} from '../src/policy/approval/approval.js';
-import { ruleOfEntry } from '../src/policy/approval/obligation.js';
-import type { AuditTarget } from '../src/contract/run/audit-event.js';
-import type { RunContext } from '../src/contract/run/run-context.js';
-import { overlayVerdict } from '../src/policy/overlay.js';
-import type { Policy } from '../src/policy/policy.js';
-import { denyCondition, type Verdict } from '../src/policy/verdict.js';
-import { authzEvent, voteEvent } from '../src/run/audit-events.js';
+} from '../src/core/policy/approval/approval.js';
+import { ruleOfEntry } from '../src/core/policy/approval/obligation.js';
+import type { AuditTarget } from '../src/core/contract/run/audit-event.js';
+import type { RunContext } from '../src/core/contract/run/run-context.js';
+import { overlayVerdict } from '../src/core/policy/overlay.js';
+import type { Policy } from '../src/core/policy/policy.js';
+import { denyCondition, type Verdict } from '../src/core/policy/verdict.js';
+import { authzEvent, voteEvent } from '../src/core/run/audit-events.js';
 import type { Emission } from './emission.js';
 import {
   authorizeRequest,
@@ -31,7 +31,7 @@ import {
   type MediatedRequest,
   type VoteEvent,
 } from './mediated-memory.js';
-import { askConditions } from '../src/step/conditions/run-conditions.js';
+import { askConditions } from '../src/core/step/conditions/run-conditions.js';
 
 interface BallotOutcome {
   readonly update: Partial<MediatedMemory>;

@@ -7,17 +7,17 @@
 //
 // The budget is last of the first stage: an agent without budget learns first that a lane denies it.
 
-import type { GatheredFacts } from '../src/contract/run/effect.js';
-import type { Account, BudgetKind } from '../src/contract/run/budget.js';
-import type { Policy } from '../src/policy/policy.js';
-import type { Verdict } from '../src/policy/verdict.js';
-import { lackingKind } from '../src/run/budget.js';
+import type { GatheredFacts } from '../src/core/contract/run/effect.js';
+import type { Account, BudgetKind } from '../src/core/contract/run/budget.js';
+import type { Policy } from '../src/core/policy/policy.js';
+import type { Verdict } from '../src/core/policy/verdict.js';
+import { lackingKind } from '../src/core/run/budget.js';
 import {
   authorizeLane,
   authorizeWithFacts,
   type Authorization,
   type AuthorizationSubject,
-} from '../src/step/authorization.js';
+} from '../src/core/step/authorization.js';
 
 /** What starts a stage. */
 export type AuthorizationStage =

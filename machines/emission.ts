@@ -1,12 +1,12 @@
 // What machines emit: ledger entries, commands to the engine, and replies to agents. They use `emit`, and the kernel
 // collects it; machines have no other side effect.
 
-import type { Effect, GatherRequest } from '../src/contract/run/effect.js';
-import type { ProposalMark } from '../src/contract/run/entry.js';
-import type { TerminalState } from '../src/contract/run/run-state.js';
-import type { StepTraceDraft } from '../src/contract/run/step-trace.js';
-import type { SessionEventDraft } from '../src/session/turn-builder.js';
-import type { AuditDraft, RunCreatedDraft } from '../src/run/audit-events.js';
+import type { Effect, GatherRequest } from '../src/core/contract/run/effect.js';
+import type { ProposalMark } from '../src/core/contract/run/entry.js';
+import type { TerminalState } from '../src/core/contract/run/run-state.js';
+import type { StepTraceDraft } from '../src/core/contract/run/step-trace.js';
+import type { SessionEventDraft } from '../src/core/session/turn-builder.js';
+import type { AuditDraft, RunCreatedDraft } from '../src/core/run/audit-events.js';
 
 /** Work for the engine. Its result comes back as an input to the same run. */
 export type Command =

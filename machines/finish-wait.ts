@@ -1,6 +1,6 @@
 // A FINISH that waits until people have decided about the pending requests of its run (behaviour flag 16).
 
-import type { ApprovalEntry } from '../src/contract/run/approval.js';
+import type { ApprovalEntry } from '../src/core/contract/run/approval.js';
 import type { Emission } from './emission.js';
 import type { StepMemory } from './step-memory.js';
 

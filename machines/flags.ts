@@ -5,7 +5,7 @@
 // A tree without flags behaves as it did before the first flag existed.
 //
 // To change what a machine does in a case that may already be in a ledger:
-//   1. Add a flag below, with the next number (src/contract/policy/flags.ts). Numbers are never reused, and no flag is
+//   1. Add a flag below, with the next number (src/core/contract/policy/flags.ts). Numbers are never reused, and no flag is
 //      ever removed.
 //   2. Keep the old behaviour, and ask the policy that machines and functions receive: `policy.flags.has(N)`.
 //   3. Nothing else: new trees have the flag, and the golden histories prove that old trees decide as they did.
@@ -39,9 +39,9 @@ import {
   VERIFIED_VOTERS,
   VISIBLE_NAMES,
   WITHHELD_EXPORTS,
-} from '../src/contract/policy/flags.js';
+} from '../src/core/contract/policy/flags.js';
 
-export * from '../src/contract/policy/flags.js';
+export * from '../src/core/contract/policy/flags.js';
 
 /** One change of behaviour. */
 export interface Flag {

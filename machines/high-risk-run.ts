@@ -2,32 +2,32 @@
 // of a mediated run. It is judged like every
 // other request and, if policy requires it, waits for approval before it enters `running`.
 
-import type { HighRiskKind, StartRunInput } from '../src/contract/run/entry.js';
-import { isOperatorAction, OPERATOR_ACTS } from '../src/contract/run/operator-act.js';
-import type { OverlayFact } from '../src/contract/policy/overlay.js';
-import type { ApprovalObligation } from '../src/contract/run/approval.js';
-import { personUnder, type Person } from '../src/contract/person.js';
-import { LATEST_TIMESTAMP_MS, type Actor } from '../src/contract/shapes.js';
-import type { JsonObject } from '../src/contract/json.js';
-import { canonicalJson } from '../src/contract/canonical-json.js';
-import { sha256 } from '../src/contract/hash.js';
-import type { WriteMode } from '../src/contract/policy/lanes.js';
-import type { RunContext } from '../src/contract/run/run-context.js';
-import type { ArtifactRef } from '../src/contract/artifact-ref.js';
-import { approvalDigest, approvalRuleFor, emptyBook, requestApproval } from '../src/policy/approval/approval.js';
-import { effectiveRule } from '../src/policy/approval/obligation.js';
-import { withFindings } from '../src/policy/content/content-findings.js';
-import { type PrivilegedRequest } from '../src/policy/authorize-run.js';
-import type { Policy } from '../src/policy/policy.js';
-import { denyCondition, type Verdict } from '../src/policy/verdict.js';
-import { withRecordedNames } from '../src/step/requests/recorded-names.js';
-import { canLeavePartialOutputs } from '../src/step/requests/mediated-request.js';
-import { REVIEW_PHASE, RUN_VERIFICATION } from '../src/session/checks.js';
-import { effectLimits } from '../src/step/execute.js';
+import type { HighRiskKind, StartRunInput } from '../src/core/contract/run/entry.js';
+import { isOperatorAction, OPERATOR_ACTS } from '../src/core/contract/run/operator-act.js';
+import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
+import type { ApprovalObligation } from '../src/core/contract/run/approval.js';
+import { personUnder, type Person } from '../src/core/contract/person.js';
+import { LATEST_TIMESTAMP_MS, type Actor } from '../src/core/contract/shapes.js';
+import type { JsonObject } from '../src/core/contract/json.js';
+import { canonicalJson } from '../src/core/contract/canonical-json.js';
+import { sha256 } from '../src/core/contract/hash.js';
+import type { WriteMode } from '../src/core/contract/policy/lanes.js';
+import type { RunContext } from '../src/core/contract/run/run-context.js';
+import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
+import { approvalDigest, approvalRuleFor, emptyBook, requestApproval } from '../src/core/policy/approval/approval.js';
+import { effectiveRule } from '../src/core/policy/approval/obligation.js';
+import { withFindings } from '../src/core/policy/content/content-findings.js';
+import { type PrivilegedRequest } from '../src/core/policy/authorize-run.js';
+import type { Policy } from '../src/core/policy/policy.js';
+import { denyCondition, type Verdict } from '../src/core/policy/verdict.js';
+import { withRecordedNames } from '../src/core/step/requests/recorded-names.js';
+import { canLeavePartialOutputs } from '../src/core/step/requests/mediated-request.js';
+import { REVIEW_PHASE, RUN_VERIFICATION } from '../src/core/session/checks.js';
+import { effectLimits } from '../src/core/step/execute.js';
 import { EXPORT_LOCATORS, FINDINGS } from './flags.js';
 import { authorizeRequest, type RequiredApproval, type MediatedRequest } from './mediated-memory.js';
 import type { MediatedInput, MediatedLogic } from './mediated.js';
-import { askConditions, subjectOf } from '../src/step/conditions/run-conditions.js';
+import { askConditions, subjectOf } from '../src/core/step/conditions/run-conditions.js';
 
 /** The requested action: a record for shared knowledge, a bundle, or an act of an operator. */
 export interface HighRiskAction {

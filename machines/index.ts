@@ -1,6 +1,6 @@
-import { canonicalJson } from '../src/contract/canonical-json.js';
-import type { Catalogue } from '../src/contract/policy/catalogue.js';
-import type { Policy } from '../src/policy/policy.js';
+import { canonicalJson } from '../src/core/contract/canonical-json.js';
+import type { Catalogue } from '../src/core/contract/policy/catalogue.js';
+import type { Policy } from '../src/core/policy/policy.js';
 import { createAgentMachine, type AgentMachine } from './agent.js';
 import { NO_FLAGS, type Flags } from './flags.js';
 import { createMediatedMachine, type MediatedLogic, type MediatedMachine } from './mediated.js';

@@ -1,19 +1,19 @@
 // The request of a mediated run, and what the run emits: its creation, its command, and the events about its action.
 
-import type { ApprovalBallot, ApprovalBook, ApprovalRule } from '../src/contract/run/approval.js';
-import type { ArtifactRef } from '../src/contract/artifact-ref.js';
-import type { ActionType, AuditTarget } from '../src/contract/run/audit-event.js';
-import type { Effect } from '../src/contract/run/effect.js';
-import type { RunCreated } from '../src/contract/run/entry.js';
-import { EXECUTION_CAUSES, type ExecutionCause } from '../src/contract/fault.js';
-import type { OverlayFact } from '../src/contract/policy/overlay.js';
-import { childRunId, type RunContext } from '../src/contract/run/run-context.js';
-import type { RunKind } from '../src/contract/run/run-state.js';
-import type { PrivilegedRequest } from '../src/policy/authorize-run.js';
-import { authorizeWithOverlay } from '../src/policy/authorize-with-overlay.js';
-import type { Policy } from '../src/policy/policy.js';
-import type { Verdict } from '../src/policy/verdict.js';
-import { actionEvent, runCreatedDraft, type RunEnd } from '../src/run/audit-events.js';
+import type { ApprovalBallot, ApprovalBook, ApprovalRule } from '../src/core/contract/run/approval.js';
+import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
+import type { ActionType, AuditTarget } from '../src/core/contract/run/audit-event.js';
+import type { Effect } from '../src/core/contract/run/effect.js';
+import type { RunCreated } from '../src/core/contract/run/entry.js';
+import { EXECUTION_CAUSES, type ExecutionCause } from '../src/core/contract/fault.js';
+import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
+import { childRunId, type RunContext } from '../src/core/contract/run/run-context.js';
+import type { RunKind } from '../src/core/contract/run/run-state.js';
+import type { PrivilegedRequest } from '../src/core/policy/authorize-run.js';
+import { authorizeWithOverlay } from '../src/core/policy/authorize-with-overlay.js';
+import type { Policy } from '../src/core/policy/policy.js';
+import type { Verdict } from '../src/core/policy/verdict.js';
+import { actionEvent, runCreatedDraft, type RunEnd } from '../src/core/run/audit-events.js';
 import type { Emission } from './emission.js';
 import { failureEnd, type MediatedOutcome, type RunMemory } from './run.js';
 

@@ -28,14 +28,14 @@ import {
   type AnyActorRef,
   type Snapshot,
 } from 'xstate';
-import type { ArtifactRef } from '../src/contract/artifact-ref.js';
-import type { EffectResult } from '../src/contract/run/effect.js';
-import type { ExecutionCause } from '../src/contract/fault.js';
-import type { JsonObject } from '../src/contract/json.js';
-import { childContext, childRunId, type RunContext } from '../src/contract/run/run-context.js';
-import type { RunKind, TerminalState } from '../src/contract/run/run-state.js';
-import type { Policy } from '../src/policy/policy.js';
-import type { Verdict } from '../src/policy/verdict.js';
+import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
+import type { EffectResult } from '../src/core/contract/run/effect.js';
+import type { ExecutionCause } from '../src/core/contract/fault.js';
+import type { JsonObject } from '../src/core/contract/json.js';
+import { childContext, childRunId, type RunContext } from '../src/core/contract/run/run-context.js';
+import type { RunKind, TerminalState } from '../src/core/contract/run/run-state.js';
+import type { Policy } from '../src/core/policy/policy.js';
+import type { Verdict } from '../src/core/policy/verdict.js';
 import {
   applyMissingReport,
   applyReport,

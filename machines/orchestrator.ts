@@ -13,20 +13,20 @@
 //   O5. The budget of an agent is reserved from the tree's budget; the unused rest returns to the tree.
 
 import { assign, emit, enqueueActions, sendParent, setup } from 'xstate';
-import type { ArtifactRef } from '../src/contract/artifact-ref.js';
-import type { Account, BudgetLimits, Limits } from '../src/contract/run/budget.js';
-import type { AgentLink } from '../src/contract/run/entry.js';
-import type { OverlayFact } from '../src/contract/policy/overlay.js';
-import type { Exposure } from '../src/contract/run/response.js';
-import { childContext, childRunId, type RunContext } from '../src/contract/run/run-context.js';
-import type { RunKind, TerminalState } from '../src/contract/run/run-state.js';
-import { personUnder, type Person } from '../src/contract/person.js';
-import type { Actor } from '../src/contract/shapes.js';
-import { laneContext } from '../src/policy/authorize-run.js';
-import { authorizeAgentStart } from '../src/policy/authorize-with-overlay.js';
-import type { Policy } from '../src/policy/policy.js';
-import { runCreatedDraft } from '../src/run/audit-events.js';
-import { amountsOf, limitsOf, openAccount, reserve, settle } from '../src/run/budget.js';
+import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
+import type { Account, BudgetLimits, Limits } from '../src/core/contract/run/budget.js';
+import type { AgentLink } from '../src/core/contract/run/entry.js';
+import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
+import type { Exposure } from '../src/core/contract/run/response.js';
+import { childContext, childRunId, type RunContext } from '../src/core/contract/run/run-context.js';
+import type { RunKind, TerminalState } from '../src/core/contract/run/run-state.js';
+import { personUnder, type Person } from '../src/core/contract/person.js';
+import type { Actor } from '../src/core/contract/shapes.js';
+import { laneContext } from '../src/core/policy/authorize-run.js';
+import { authorizeAgentStart } from '../src/core/policy/authorize-with-overlay.js';
+import type { Policy } from '../src/core/policy/policy.js';
+import { runCreatedDraft } from '../src/core/run/audit-events.js';
+import { amountsOf, limitsOf, openAccount, reserve, settle } from '../src/core/run/budget.js';
 import type { AgentMachine } from './agent.js';
 import { COMPARED_LOOKS, RUN_INPUTS } from './flags.js';
 import { withRefs } from './run-artifacts.js';

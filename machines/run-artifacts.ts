@@ -1,13 +1,13 @@
 // References to the content that an orchestrator or agent run was started with and has produced (S4-59, S4-61, C91).
 // The lists are empty in trees without behaviour flag 12, and their entries are unchanged.
 
-import type { ArtifactRef } from '../src/contract/artifact-ref.js';
-import { canonicalJson } from '../src/contract/canonical-json.js';
-import { sha256 } from '../src/contract/hash.js';
-import { optionalValues } from '../src/contract/policy/pins.js';
-import type { OpeningInput } from '../src/contract/run/entry.js';
-import type { NextStep } from '../src/contract/session/session-answer.js';
-import type { SessionSpec } from '../src/contract/session/session-spec.js';
+import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
+import { canonicalJson } from '../src/core/contract/canonical-json.js';
+import { sha256 } from '../src/core/contract/hash.js';
+import { optionalValues } from '../src/core/contract/policy/pins.js';
+import type { OpeningInput } from '../src/core/contract/run/entry.js';
+import type { NextStep } from '../src/core/contract/session/session-answer.js';
+import type { SessionSpec } from '../src/core/contract/session/session-spec.js';
 
 /** An audit event contains at most 64 references; of a run's products, the last ones are listed. */
 const REFS_MAX = 64;

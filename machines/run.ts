@@ -12,17 +12,17 @@
 //   R3. A run ends its children first: none is live when it enters a terminal state (C53).
 //   R4. The memory is plain JSON.
 
-import type { ReportOrigin } from '../src/contract/run/report-origin.js';
-import type { RunContext } from '../src/contract/run/run-context.js';
-import type { TerminalState } from '../src/contract/run/run-state.js';
-import type { OverlayFact } from '../src/contract/policy/overlay.js';
-import type { Verdict } from '../src/policy/verdict.js';
-import { authzEvent, endEvent, runningEvent, type RunEnd } from '../src/run/audit-events.js';
-import type { AuditTarget } from '../src/contract/run/audit-event.js';
-import type { ArtifactRef } from '../src/contract/artifact-ref.js';
-import type { Account, Amounts } from '../src/contract/run/budget.js';
-import type { ExecutionCause } from '../src/contract/fault.js';
-import type { JsonObject } from '../src/contract/json.js';
+import type { ReportOrigin } from '../src/core/contract/run/report-origin.js';
+import type { RunContext } from '../src/core/contract/run/run-context.js';
+import type { TerminalState } from '../src/core/contract/run/run-state.js';
+import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
+import type { Verdict } from '../src/core/policy/verdict.js';
+import { authzEvent, endEvent, runningEvent, type RunEnd } from '../src/core/run/audit-events.js';
+import type { AuditTarget } from '../src/core/contract/run/audit-event.js';
+import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
+import type { Account, Amounts } from '../src/core/contract/run/budget.js';
+import type { ExecutionCause } from '../src/core/contract/fault.js';
+import type { JsonObject } from '../src/core/contract/json.js';
 import type { Emission } from './emission.js';
 
 /** The context of every run machine. */

@@ -1,6 +1,6 @@
 // A session: the root of a tree in which an agent works through a spec, one step at a time (S3). It may be paused and
 // resumed for any time. Each activation is an orchestrator run of its own, which this machine starts and ends.
-// src/session decides what a command changes; the machine decides when it applies, and what follows for the runs.
+// src/core/session decides what a command changes; the machine decides when it applies, and what follows for the runs.
 //
 //   running ─┬─ COMMAND ─▶ settling ─▶ running | paused | failed | closing
 //   paused  ─┤
@@ -12,20 +12,20 @@
 //   S3. The session ends when no activation is left (C53).
 
 import { assign, emit, enqueueActions, setup } from 'xstate';
-import type { ArtifactRef } from '../src/contract/artifact-ref.js';
-import type { OpenSessionInput } from '../src/contract/run/entry.js';
-import type { OverlayFact } from '../src/contract/policy/overlay.js';
-import type { SessionCommand } from '../src/contract/session/session-command.js';
-import type { SessionStatus } from '../src/contract/session/session.js';
-import type { SessionSpec } from '../src/contract/session/session-spec.js';
-import type { RunContext } from '../src/contract/run/run-context.js';
-import { sessionAnswer } from '../src/session/session-answer.js';
-import { applyCheckResult } from '../src/session/checks.js';
-import { applyCommand } from '../src/session/apply-command.js';
-import { handleActivationEnd } from '../src/session/resume.js';
-import { structureHash } from '../src/session/spec/spec-structure.js';
-import { activationId, createSession, type SessionState } from '../src/session/session-state.js';
-import { TurnBuilder, type CommandContext, type Turn } from '../src/session/turn-builder.js';
+import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
+import type { OpenSessionInput } from '../src/core/contract/run/entry.js';
+import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
+import type { SessionCommand } from '../src/core/contract/session/session-command.js';
+import type { SessionStatus } from '../src/core/contract/session/session.js';
+import type { SessionSpec } from '../src/core/contract/session/session-spec.js';
+import type { RunContext } from '../src/core/contract/run/run-context.js';
+import { sessionAnswer } from '../src/core/session/session-answer.js';
+import { applyCheckResult } from '../src/core/session/checks.js';
+import { applyCommand } from '../src/core/session/apply-command.js';
+import { handleActivationEnd } from '../src/core/session/resume.js';
+import { structureHash } from '../src/core/session/spec/spec-structure.js';
+import { activationId, createSession, type SessionState } from '../src/core/session/session-state.js';
+import { TurnBuilder, type CommandContext, type Turn } from '../src/core/session/turn-builder.js';
 import type { Emission } from './emission.js';
 import type { OrchestratorMachine } from './orchestrator.js';
 import { cancellationEnd, COMPLETED_END, isDoneEvent, type DoneEvent, type RunOutput } from './run.js';

@@ -1,15 +1,15 @@
 // Computes what a step uses, reads and leaves unknown, and whether a failed action is retried (C54).
 
-import type { Amounts } from '../src/contract/run/budget.js';
-import type { Label } from '../src/contract/policy/labels.js';
-import { childRunId } from '../src/contract/run/run-context.js';
-import { LATEST_TIMESTAMP_MS } from '../src/contract/shapes.js';
-import type { Policy } from '../src/policy/policy.js';
-import { amountsOf } from '../src/run/budget.js';
-import { executionFault } from '../src/step/authorization.js';
-import { retryAttempt, mediatedContext, requestHash, type Attempt } from '../src/step/requests/mediated-request.js';
-import { isIdempotent, resultLabel, privilegedRequest } from '../src/step/requests/privileged-request.js';
-import type { ExecutionCause } from '../src/contract/fault.js';
+import type { Amounts } from '../src/core/contract/run/budget.js';
+import type { Label } from '../src/core/contract/policy/labels.js';
+import { childRunId } from '../src/core/contract/run/run-context.js';
+import { LATEST_TIMESTAMP_MS } from '../src/core/contract/shapes.js';
+import type { Policy } from '../src/core/policy/policy.js';
+import { amountsOf } from '../src/core/run/budget.js';
+import { executionFault } from '../src/core/step/authorization.js';
+import { retryAttempt, mediatedContext, requestHash, type Attempt } from '../src/core/step/requests/mediated-request.js';
+import { isIdempotent, resultLabel, privilegedRequest } from '../src/core/step/requests/privileged-request.js';
+import type { ExecutionCause } from '../src/core/contract/fault.js';
 import { findExhaustedBudget } from './authorize-step.js';
 import type { DoneEvent, RunOutput } from './run.js';
 import type { RepeatableRequest, StepMemory } from './step-memory.js';

@@ -1,19 +1,19 @@
 // The input of a step, what it remembers while it runs, and its output to its agent run.
 
-import type { ApprovalBook, ApprovalObligation } from '../src/contract/run/approval.js';
-import type { ArtifactRef } from '../src/contract/artifact-ref.js';
-import type { Account, Amounts } from '../src/contract/run/budget.js';
-import type { SeenProposal } from '../src/contract/run/entry.js';
-import type { JsonObject } from '../src/contract/json.js';
-import type { Label } from '../src/contract/policy/labels.js';
-import type { OverlayFact } from '../src/contract/policy/overlay.js';
-import type { Exposure } from '../src/contract/run/response.js';
-import { childRunId, type RunContext } from '../src/contract/run/run-context.js';
-import { approvalSubject } from '../src/step/approval-subject.js';
-import { UNDECIDED_AUTHORIZATION, type Authorization } from '../src/step/authorization.js';
-import type { Policy } from '../src/policy/policy.js';
-import { type StepDraft } from '../src/step/step-draft.js';
-import { UNKNOWN_IDENTITY } from '../src/step/validate-schema.js';
+import type { ApprovalBook, ApprovalObligation } from '../src/core/contract/run/approval.js';
+import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
+import type { Account, Amounts } from '../src/core/contract/run/budget.js';
+import type { SeenProposal } from '../src/core/contract/run/entry.js';
+import type { JsonObject } from '../src/core/contract/json.js';
+import type { Label } from '../src/core/contract/policy/labels.js';
+import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
+import type { Exposure } from '../src/core/contract/run/response.js';
+import { childRunId, type RunContext } from '../src/core/contract/run/run-context.js';
+import { approvalSubject } from '../src/core/step/approval-subject.js';
+import { UNDECIDED_AUTHORIZATION, type Authorization } from '../src/core/step/authorization.js';
+import type { Policy } from '../src/core/policy/policy.js';
+import { type StepDraft } from '../src/core/step/step-draft.js';
+import { UNKNOWN_IDENTITY } from '../src/core/step/validate-schema.js';
 import { dropSuspendedVotes } from './approval-ballot.js';
 import type { Emission } from './emission.js';
 

@@ -16,19 +16,19 @@
 //   S5. An approval is consumed when EXECUTE is entered, in the same commit (D7).
 
 import { assign, emit, enqueueActions, sendParent, sendTo, setup } from 'xstate';
-import type { MediatedKind } from '../src/contract/policy/actions.js';
-import type { ArtifactRef } from '../src/contract/artifact-ref.js';
-import type { ApprovalBook } from '../src/contract/run/approval.js';
-import type { GatheredFacts } from '../src/contract/run/effect.js';
-import type { OverlayFact } from '../src/contract/policy/overlay.js';
-import { type RunContext } from '../src/contract/run/run-context.js';
-import type { Policy } from '../src/policy/policy.js';
-import { approvalSubject } from '../src/step/approval-subject.js';
-import { denialFault, executionFault, requireGatherRequest } from '../src/step/authorization.js';
-import { isInvalid, phaseAfter, runCheckPhase, type CheckPhase } from '../src/step/step-draft.js';
-import { awaitedRequests, REQUEST_APPROVED } from '../src/policy/approval/finish-rule.js';
-import { firstAttempt, mediatedContext, mediatedRequest } from '../src/step/requests/mediated-request.js';
-import { composeResponse, resultWithoutEffect, composeTrace } from '../src/step/concluded-step.js';
+import type { MediatedKind } from '../src/core/contract/policy/actions.js';
+import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
+import type { ApprovalBook } from '../src/core/contract/run/approval.js';
+import type { GatheredFacts } from '../src/core/contract/run/effect.js';
+import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
+import { type RunContext } from '../src/core/contract/run/run-context.js';
+import type { Policy } from '../src/core/policy/policy.js';
+import { approvalSubject } from '../src/core/step/approval-subject.js';
+import { denialFault, executionFault, requireGatherRequest } from '../src/core/step/authorization.js';
+import { isInvalid, phaseAfter, runCheckPhase, type CheckPhase } from '../src/core/step/step-draft.js';
+import { awaitedRequests, REQUEST_APPROVED } from '../src/core/policy/approval/finish-rule.js';
+import { firstAttempt, mediatedContext, mediatedRequest } from '../src/core/step/requests/mediated-request.js';
+import { composeResponse, resultWithoutEffect, composeTrace } from '../src/core/step/concluded-step.js';
 import { authorizeStep, isPrivileged, RUN_ENDING_DENIAL } from './authorize-step.js';
 import type { Emission } from './emission.js';
 import { EXTERNAL_ACT_PARTS, FINISH_WAIT_PARTS, withoutParts } from './charts/older-charts.js';

@@ -1,17 +1,17 @@
 // The public API of `turnpike`, listed explicitly. `turnpike/contract` exports the schemas, `turnpike/machines` the
 // machines, and `turnpike/replay` replay and the jest matchers.
 
-export { memoryStore } from './adapters/memory/memory-ledger-store.js';
-export { openSandbox } from './adapters/sandbox/file-sandbox.js';
-export { sqlDatabase, type SqlDatabaseOptions } from './adapters/records/sql-database.js';
-export { winstonLog } from './adapters/system/winston-log.js';
-export type { StepResponse } from './contract/run/response.js';
-export type { SessionAnswer, SessionData } from './contract/session/session-answer.js';
-export type { VerificationReceipt } from './contract/session/session.js';
-export type { SessionSpec } from './contract/session/session-spec.js';
-export type { RunRecord } from './contract/run/run-record.js';
-export type { TraceCarrier } from './contract/trace-context.js';
-export type { RunState } from './contract/run/run-state.js';
+export { memoryStore } from './stores/memory/memory-ledger-store.js';
+export { openSandbox } from './sandbox/files/file-sandbox.js';
+export { sqlDatabase, type SqlDatabaseOptions } from './stores/records/sql-database.js';
+export { winstonLog } from './system/winston-log.js';
+export type { StepResponse } from './core/contract/run/response.js';
+export type { SessionAnswer, SessionData } from './core/contract/session/session-answer.js';
+export type { VerificationReceipt } from './core/contract/session/session.js';
+export type { SessionSpec } from './core/contract/session/session-spec.js';
+export type { RunRecord } from './core/contract/run/run-record.js';
+export type { TraceCarrier } from './core/contract/trace-context.js';
+export type { RunState } from './core/contract/run/run-state.js';
 export {
   AgentError,
   GovernedCallError,
@@ -27,28 +27,28 @@ export {
   RunError,
   SandboxError,
   UsageError,
-} from './errors.js';
-export type { Inspector } from './kernel/interpreter/inert-inspector.js';
-export type { Interpreter } from './kernel/interpreter/interpreter.js';
-export type { LedgerVerdict } from './ledger/verification/ledger-verdict.js';
-export type { Agent, AgentExchange, AgentProposal, AgentSchemas, AgentTurn, RequestOutcome } from './ports/agent.js';
-export type { ReviewOrder, Review } from './ports/reviewer.js';
-export type { Clock } from './ports/clock.js';
-export type { Sandbox } from './ports/effects/sandbox.js';
-export type { Ids } from './ports/ids.js';
-export type { LedgerStore } from './ports/ledger/ledger-store.js';
-export type { Log } from './ports/log.js';
-export type { OverlaySource } from './ports/overlay-source.js';
-export type { PolicySource } from './ports/policy-source.js';
-export type { RecordDatabase } from './ports/effects/records.js';
-export type { Telemetry } from './ports/telemetry.js';
-export type { ReplayReport } from './replay/replay.js';
-export type { LedgerState, RunSnapshot, SessionSnapshot } from './replay/ledger-state.js';
-export type { AgentLoopReport, RunAgentOptions, StopReason } from './runtime/agent-loop/run-agent.js';
+} from './core/errors.js';
+export type { Inspector } from './core/kernel/interpreter/inert-inspector.js';
+export type { Interpreter } from './core/kernel/interpreter/interpreter.js';
+export type { LedgerVerdict } from './core/ledger/verification/ledger-verdict.js';
+export type { Agent, AgentExchange, AgentProposal, AgentSchemas, AgentTurn, RequestOutcome } from './engine/ports/agent.js';
+export type { ReviewOrder, Review } from './engine/ports/reviewer.js';
+export type { Clock } from './engine/ports/clock.js';
+export type { Sandbox } from './engine/ports/effects/sandbox.js';
+export type { Ids } from './engine/ports/ids.js';
+export type { LedgerStore } from './engine/ports/ledger/ledger-store.js';
+export type { Log } from './engine/ports/log.js';
+export type { OverlaySource } from './engine/ports/overlay-source.js';
+export type { PolicySource } from './engine/ports/policy-source.js';
+export type { RecordDatabase } from './engine/ports/effects/records.js';
+export type { Telemetry } from './engine/ports/telemetry.js';
+export type { ReplayReport } from './core/replay/replay.js';
+export type { LedgerState, RunSnapshot, SessionSnapshot } from './core/replay/ledger-state.js';
+export type { AgentLoopReport, RunAgentOptions, StopReason } from './features/models/run-agent.js';
 export type { ContentRequest, ReadRequestOptions } from './runtime/content/read-content.js';
 export type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './runtime/agents/agent-run.js';
 export type { ActionReport } from './runtime/agents/action-reports.js';
-export type { ActionDecision, DecisionCaller, DecisionRequest } from './runtime/decisions/decisions.js';
+export type { ActionDecision, DecisionCaller, DecisionRequest } from './features/decisions/decisions.js';
 export type { ProposalApproval, RunRequest } from './runtime/agents/run-requests.js';
 export type { LedgerReader, RunTree } from './runtime/ledger/ledger-reader.js';
 export {
@@ -74,9 +74,9 @@ export type {
   HighRiskRun,
   PromoteOptions,
   Resolution,
-} from './runtime/high-risk/high-risk-options.js';
-export type { UpstreamProblem } from './runtime/upstream/connect-upstreams.js';
-export type { ReviewCallback } from './runtime/sessions/checks/reviewers.js';
+} from './features/promotions/high-risk-options.js';
+export type { UpstreamProblem } from './features/upstreams/connect-upstreams.js';
+export type { ReviewCallback } from './features/sessions/checks/reviewers.js';
 export type {
   NextRequest,
   SessionCaller,
@@ -84,26 +84,26 @@ export type {
   SessionSummary,
   StartSessionOptions,
   TaskDetails,
-} from './runtime/sessions/sessions.js';
-export type { Readiness, ReadinessCheck, ReadinessReport, ReadinessResult } from './runtime/readiness/readiness.js';
-export type { LedgerVitals } from './runtime/readiness/turnpike-readiness.js';
-export { copyHome, reopenHome, type CopyHomeOptions, type CopyReport } from './runtime/home/copy/copy-home.js';
+} from './features/sessions/sessions.js';
+export type { Readiness, ReadinessCheck, ReadinessReport, ReadinessResult } from './features/readiness/readiness.js';
+export type { LedgerVitals } from './host/readiness/turnpike-readiness.js';
+export { copyHome, reopenHome, type CopyHomeOptions, type CopyReport } from './features/backup/copy/copy-home.js';
 export {
   resolveLocation,
   type LedgerLocation,
   type LocationOptions,
   type PostgresLocation,
-} from './runtime/home/copy/copy-location.js';
-export type { ProgressPart, ProgressReporter, ProgressUnit } from './ports/progress.js';
-export type { CopyCounts, CopyProgress } from './runtime/home/copy/copy-ledger.js';
+} from './features/backup/copy/copy-location.js';
+export type { ProgressPart, ProgressReporter, ProgressUnit } from './engine/ports/progress.js';
+export type { CopyCounts, CopyProgress } from './features/backup/copy/copy-ledger.js';
 export {
   readTurnpikeOptions,
   type ConfiguredOptions,
   type ReadOptionsOptions,
-} from './runtime/configuration/turnpike-configuration.js';
-export { openTurnpike, type Turnpike, type TurnpikeOptions } from './runtime/turnpike.js';
-export { commandHash, verifyReceipt, type ReceiptSubject, type ReceiptVerdict } from './session/receipt.js';
-export { renderAgentOutput } from './step/render-agent-output.js';
+} from './host/configuration/turnpike-configuration.js';
+export { openTurnpike, type Turnpike, type TurnpikeOptions } from './host/turnpike.js';
+export { commandHash, verifyReceipt, type ReceiptSubject, type ReceiptVerdict } from './core/session/receipt.js';
+export { renderAgentOutput } from './core/step/render-agent-output.js';
 
 // Deprecated names, kept for one minor version. CHANGELOG.md lists them.
 export {
@@ -111,13 +111,13 @@ export {
   ActionFailedError as Failed,
   /** @deprecated Use `ActionNotExecutedError`. */
   ActionNotExecutedError as NotExecuted,
-} from './errors.js';
+} from './core/errors.js';
 export type {
   /** @deprecated Use `RunSnapshot`. */
   RunSnapshot as RunAt,
   /** @deprecated Use `SessionSnapshot`. */
   SessionSnapshot as SessionAt,
-} from './replay/ledger-state.js';
+} from './core/replay/ledger-state.js';
 /** @deprecated Use `ReadRequestOptions`. */
 export type { ReadRequestOptions as RequestReading } from './runtime/content/read-content.js';
 /** @deprecated Use `ReconcileOutcome`. */

@@ -7,40 +7,40 @@ import ts from 'typescript';
 import { filesIn, importsOf, nodesOf, parse, targetOf } from './sources.js';
 
 /** What they parse is recorded, or comes from the service itself (`inspector`). */
-const RECORDED_LAYERS = ['machines/', 'src/kernel/', 'src/engine/', 'src/replay/', 'src/session/', 'src/inspector/'];
+const RECORDED_LAYERS = ['machines/', 'src/core/kernel/', 'src/engine/', 'src/core/replay/', 'src/core/session/', 'src/interfaces/inspector/page/'];
 
-const OWN_JSON = 'src/contract/json/own-json.ts';
+const OWN_JSON = 'src/core/contract/json/own-json.ts';
 
 /** Whatever is read here was written by something else: not even `parseOwnJson` may be used. */
 const BORDERS = [
-  'src/adapters/clients/',
-  'src/adapters/identity/',
-  'src/adapters/inspector/',
-  'src/adapters/keys/',
-  'src/adapters/mcp/',
-  'src/adapters/network/',
-  'src/adapters/policy/',
-  'src/adapters/records/',
-  'src/bagit/',
-  'src/cli/hook/',
-  'src/hooks/',
-  'src/identity/',
-  'src/ledger/proof/',
-  'src/policy/',
-  'src/runtime/configuration/',
+  'src/features/hooks/client-files/',
+  'src/features/identity/provider/',
+  'src/interfaces/inspector/xstate/',
+  'src/stores/keys/',
+  'src/features/upstreams/mcp/',
+  'src/system/network/',
+  'src/home/policy/',
+  'src/stores/records/',
+  'src/features/exports/bagit/',
+  'src/interfaces/cli/hook/',
+  'src/features/hooks/',
+  'src/core/identity/',
+  'src/core/ledger/proof/',
+  'src/core/policy/',
+  'src/host/configuration/',
   'src/runtime/effects/',
-  'src/runtime/evidence/',
-  'src/runtime/sessions/checks/',
-  'src/runtime/upstream/',
-  'src/step/',
+  'src/features/evidence/',
+  'src/features/sessions/checks/',
+  'src/features/upstreams/',
+  'src/core/step/',
 ];
 
 /** Departures, each with its reason. One that is no longer there fails the test. */
 const DEPARTURES: Readonly<Record<string, string>> = {
-  'src/adapters/sqlite/sqlite-binding.ts': 'the manifest of an installed package',
-  'src/contract/inspection/event-row.ts': 'the page shows an entry of the ledger',
-  'src/hooks/clients/install/editor.ts': 'single strings of a text that was read strictly',
-  'src/service/mcp/read-message.ts': 'the id of a refused message, for the error that its client waits for',
+  'src/stores/sqlite/sqlite-binding.ts': 'the manifest of an installed package',
+  'src/core/contract/inspection/event-row.ts': 'the page shows an entry of the ledger',
+  'src/features/hooks/clients/install/editor.ts': 'single strings of a text that was read strictly',
+  'src/interfaces/mcp/read-message.ts': 'the id of a refused message, for the error that its client waits for',
 };
 
 const FILES = [...filesIn('machines', /\.ts$/), ...filesIn('src', /\.tsx?$/)];

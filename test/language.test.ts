@@ -102,7 +102,7 @@ function proseOf(path: string): readonly string[] {
       const [, comment] = /^\s*(?:\/\/|\/?\*+)(.*)$/.exec(line) ?? /\s\/\/ (.*)$/.exec(line) ?? [];
       if (comment !== undefined) return [comment];
       const title = path.startsWith('test/') && /\b(?:test|describe)\b.*\(\s*[`'"]/.test(line);
-      const text = path.startsWith('src/cli/') && /['`][^'`]* [^'`]* [^'`]*['`]/.test(line);
+      const text = path.startsWith('src/interfaces/cli/') && /['`][^'`]* [^'`]* [^'`]*['`]/.test(line);
       return title || text ? [line] : [];
     });
 }

@@ -35,76 +35,76 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** Departures from the table, each with its reason. One that is no longer needed fails the test. */
 const DEPARTURES: Readonly<Record<string, string>> = {
-  'src/adapters/ledger/integrate-batch.ts -> src/ledger/proof/merkle.ts':
+  'src/stores/ledger/integrate-batch.ts -> src/core/ledger/proof/merkle.ts':
     'a store that integrates its commits extends the log, and there is one Merkle tree',
-  'src/contract/canonical-json.ts -> src/errors.ts':
+  'src/core/contract/canonical-json.ts -> src/core/errors.ts':
     'a value without a canonical form is a bug, and errors has no imports',
-  'src/ports/effects/capability.ts -> src/errors.ts':
+  'src/engine/ports/effects/capability.ts -> src/core/errors.ts':
     'an effect that nothing allows must fail loudly, and errors has no imports',
 };
 
 /** Where each third-party package may be imported: a file, or everything below a folder. */
 const HOMES: Readonly<Record<string, readonly string[]>> = {
   // The module of a service, which the operator names.
-  'something computed': ['src/adapters/files/load-module.ts'],
+  'something computed': ['src/system/files/load-module.ts'],
   xstate: [
     'machines/',
-    'src/kernel/',
-    'src/adapters/inspector/inspection-hub.ts',
-    'src/adapters/inspector/stately-observer.ts',
+    'src/core/kernel/',
+    'src/interfaces/inspector/xstate/inspection-hub.ts',
+    'src/interfaces/inspector/xstate/stately-observer.ts',
   ],
-  ws: ['src/adapters/inspector/xstate-inspect-socket.ts'],
+  ws: ['src/interfaces/inspector/xstate/xstate-inspect-socket.ts'],
   typebox: [
-    'src/contract/',
-    'src/hooks/native-tools.ts',
-    'src/policy/',
-    'src/step/',
-    'src/adapters/policy/manifest-policy-source.ts',
-    'src/adapters/restate/',
-    'src/ledger/verification/check-entry.ts',
-    'src/runtime/',
-    'src/sdk/sdk-tool.ts',
-    'src/service/mcp/',
-    'src/service/http/',
+    'src/core/contract/',
+    'src/features/hooks/native-tools.ts',
+    'src/core/policy/',
+    'src/core/step/',
+    'src/home/policy/manifest-policy-source.ts',
+    'src/interfaces/restate/',
+    'src/core/ledger/verification/check-entry.ts',
+    'src/host/',
+    'src/interfaces/sdk/sdk-tool.ts',
+    'src/interfaces/mcp/',
+    'src/interfaces/http/',
   ],
-  'better-sqlite3': ['src/adapters/sqlite/sqlite-binding.ts'],
-  kysely: ['src/adapters/records/'],
-  '@cedar-policy/cedar-wasm': ['src/policy/conditions/cedar.ts'],
-  pg: ['src/adapters/postgres/', 'src/adapters/records/postgres-backend.ts'],
-  '@restatedev/restate-sdk': ['src/adapters/restate/'],
-  jose: ['src/adapters/identity/signed-token.ts'],
-  'smol-toml': ['src/hooks/clients/read-toml.ts'],
-  winston: ['src/adapters/system/winston-log.ts'],
-  nanoid: ['src/adapters/system/nanoid-ids.ts'],
-  yaml: ['src/policy/files/strict-yaml.ts'],
-  yauzl: ['src/adapters/bag/bag-zip.ts'],
-  'libphonenumber-js': ['src/runtime/high-risk/phone-numbers.ts'],
-  ibantools: ['src/runtime/high-risk/account-numbers.ts'],
-  ai: ['src/adapters/ai-sdk-agent.ts', 'src/sdk/ai-sdk.ts'],
-  '@langchain/core': ['src/sdk/langchain.ts'],
-  '@langchain/langgraph': ['src/sdk/langchain.ts'],
-  preact: ['src/inspector/'],
-  '@preact/signals': ['src/inspector/'],
-  elkjs: ['src/adapters/inspector/elk-layout.ts', 'src/adapters/inspector/layout-worker.ts'],
+  'better-sqlite3': ['src/stores/sqlite/sqlite-binding.ts'],
+  kysely: ['src/stores/records/'],
+  '@cedar-policy/cedar-wasm': ['src/core/policy/conditions/cedar.ts'],
+  pg: ['src/stores/postgres/', 'src/stores/records/postgres-backend.ts'],
+  '@restatedev/restate-sdk': ['src/interfaces/restate/'],
+  jose: ['src/features/identity/provider/signed-token.ts'],
+  'smol-toml': ['src/features/hooks/clients/read-toml.ts'],
+  winston: ['src/system/winston-log.ts'],
+  nanoid: ['src/system/nanoid-ids.ts'],
+  yaml: ['src/core/policy/files/strict-yaml.ts'],
+  yauzl: ['src/features/exports/bag/bag-zip.ts'],
+  'libphonenumber-js': ['src/features/promotions/phone-numbers.ts'],
+  ibantools: ['src/features/promotions/account-numbers.ts'],
+  ai: ['src/interfaces/sdk/ai-sdk-agent.ts', 'src/interfaces/sdk/ai-sdk.ts'],
+  '@langchain/core': ['src/interfaces/sdk/langchain.ts'],
+  '@langchain/langgraph': ['src/interfaces/sdk/langchain.ts'],
+  preact: ['src/interfaces/inspector/page/'],
+  '@preact/signals': ['src/interfaces/inspector/page/'],
+  elkjs: ['src/interfaces/inspector/elk-layout.ts', 'src/interfaces/inspector/layout-worker.ts'],
   fastify: [
-    'src/service/http/http-plugin.ts',
-    'src/service/http/turnpike-http.ts',
-    'src/service/http/http-handler.ts',
-    'src/service/http/send-response.ts',
+    'src/interfaces/http/http-plugin.ts',
+    'src/interfaces/http/turnpike-http.ts',
+    'src/interfaces/http/http-handler.ts',
+    'src/interfaces/http/send-response.ts',
   ],
-  '@opentelemetry/api': ['src/adapters/telemetry/otel-telemetry.ts'],
-  '@opentelemetry/exporter-metrics-otlp-proto': ['src/adapters/telemetry/sdk-telemetry.ts'],
-  '@opentelemetry/exporter-prometheus': ['src/adapters/telemetry/sdk-telemetry.ts'],
-  '@opentelemetry/otlp-exporter-base': ['src/adapters/telemetry/sdk-telemetry.ts'],
-  '@opentelemetry/otlp-transformer': ['src/adapters/telemetry/sdk-telemetry.ts'],
-  '@opentelemetry/resources': ['src/adapters/telemetry/sdk-telemetry.ts'],
+  '@opentelemetry/api': ['src/features/telemetry/otel/otel-telemetry.ts'],
+  '@opentelemetry/exporter-metrics-otlp-proto': ['src/features/telemetry/otel/sdk-telemetry.ts'],
+  '@opentelemetry/exporter-prometheus': ['src/features/telemetry/otel/sdk-telemetry.ts'],
+  '@opentelemetry/otlp-exporter-base': ['src/features/telemetry/otel/sdk-telemetry.ts'],
+  '@opentelemetry/otlp-transformer': ['src/features/telemetry/otel/sdk-telemetry.ts'],
+  '@opentelemetry/resources': ['src/features/telemetry/otel/sdk-telemetry.ts'],
   '@opentelemetry/sdk-metrics': [
-    'src/adapters/telemetry/histogram-meter.ts',
-    'src/adapters/telemetry/sdk-telemetry.ts',
+    'src/features/telemetry/otel/histogram-meter.ts',
+    'src/features/telemetry/otel/sdk-telemetry.ts',
   ],
-  '@modelcontextprotocol/client': ['src/adapters/mcp/http-messages.ts', 'src/adapters/mcp/mcp-client.ts'],
-  '@modelcontextprotocol/server': ['src/service/mcp/'],
-  'eventsource-parser': ['src/adapters/mcp/event-stream.ts'],
+  '@modelcontextprotocol/client': ['src/features/upstreams/mcp/http-messages.ts', 'src/features/upstreams/mcp/mcp-client.ts'],
+  '@modelcontextprotocol/server': ['src/interfaces/mcp/'],
+  'eventsource-parser': ['src/features/upstreams/mcp/event-stream.ts'],
 };
 
 interface Edge {
@@ -161,10 +161,10 @@ describe('layers', () => {
       'run/run-state',
       'session/step-packet',
     ];
-    const found = EDGES.filter(({ from, to }) => layerOf(from) === 'inspector' && to?.startsWith('src/contract/'));
-    const others = found.filter(({ to }) => !written.some((name) => to === `src/contract/${name}.ts`));
+    const found = EDGES.filter(({ from, to }) => layerOf(from) === 'inspector' && to?.startsWith('src/core/contract/'));
+    const others = found.filter(({ to }) => !written.some((name) => to === `src/core/contract/${name}.ts`));
     expect(others).toEqual([]);
-    expect(EDGES.filter(({ from, to }) => layerOf(from) !== 'inspector' && to?.startsWith('src/inspector/'))).toEqual(
+    expect(EDGES.filter(({ from, to }) => layerOf(from) !== 'inspector' && to?.startsWith('src/interfaces/inspector/page/'))).toEqual(
       [],
     );
   });
@@ -174,7 +174,7 @@ describe('layers', () => {
     const factories = ['src/engine/embedded.ts', 'src/engine/shared.ts'];
     expect(importersOf('src/engine/ledger-engine.ts')).toEqual(factories);
     // A restore settles a ledger that nothing else has open, and executes nothing.
-    const importers = ['src/runtime/home/backup/record-restore.ts', 'src/runtime/wire.ts'];
+    const importers = ['src/features/backup/record-restore.ts', 'src/host/wire.ts'];
     for (const factory of factories) expect(importersOf(factory)).toEqual(importers);
   });
 

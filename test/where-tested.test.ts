@@ -14,9 +14,9 @@ const SUITE = /(?:\.test|\.contract|\.conformance)\.ts$/;
 
 /** Files that no suite imports, since a test starts them as programs or loads them into a browser. */
 const STARTED: Readonly<Record<string, string>> = {
-  'src/cli/': 'test/e2e/cli.campaign.test.ts',
-  'src/inspector/': 'test/inspector/chromium/views.campaign.test.ts',
-  'src/adapters/inspector/': 'test/adapters/inspector/layout-worker.campaign.test.ts',
+  'src/interfaces/cli/': 'test/e2e/cli.campaign.test.ts',
+  'src/interfaces/inspector/page/': 'test/interfaces/inspector/page/chromium/views.campaign.test.ts',
+  'src/interfaces/inspector/xstate/': 'test/interfaces/inspector/layout-worker.campaign.test.ts',
 };
 
 const SOURCES = [...filesIn('machines', /\.ts$/), ...filesIn('src', /\.tsx?$/)];

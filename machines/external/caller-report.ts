@@ -1,8 +1,8 @@
 // The end of a run whose action the caller of the agent executes (U-10): by its report, or without one.
 
-import type { ArtifactRef } from '../../src/contract/artifact-ref.js';
-import type { JsonObject } from '../../src/contract/json.js';
-import type { ReportOrigin } from '../../src/contract/run/report-origin.js';
+import type { ArtifactRef } from '../../src/core/contract/artifact-ref.js';
+import type { JsonObject } from '../../src/core/contract/json.js';
+import type { ReportOrigin } from '../../src/core/contract/run/report-origin.js';
 import type { Emission } from '../emission.js';
 import { executionFailureEnd, type MediatedMemory } from '../mediated-memory.js';
 

@@ -5,14 +5,14 @@
 //   deciding ── DELEGATE ──▶ spawns the run ─ AUTHORIZE ─▶ created
 //   EXECUTE ◀── STARTED ──── passes on ◀──── STARTED ───── running, waits for REPORT
 
-import type { OverlayFact } from '../../src/contract/policy/overlay.js';
-import type { RunContext } from '../../src/contract/run/run-context.js';
-import { LATEST_TIMESTAMP_MS } from '../../src/contract/shapes.js';
-import type { Policy } from '../../src/policy/policy.js';
-import type { Verdict } from '../../src/policy/verdict.js';
-import { denialFault } from '../../src/step/authorization.js';
-import { firstAttempt, mediatedContext, mediatedRequest } from '../../src/step/requests/mediated-request.js';
-import { reportTimeout } from '../../src/step/requests/privileged-request.js';
+import type { OverlayFact } from '../../src/core/contract/policy/overlay.js';
+import type { RunContext } from '../../src/core/contract/run/run-context.js';
+import { LATEST_TIMESTAMP_MS } from '../../src/core/contract/shapes.js';
+import type { Policy } from '../../src/core/policy/policy.js';
+import type { Verdict } from '../../src/core/policy/verdict.js';
+import { denialFault } from '../../src/core/step/authorization.js';
+import { firstAttempt, mediatedContext, mediatedRequest } from '../../src/core/step/requests/mediated-request.js';
+import { reportTimeout } from '../../src/core/step/requests/privileged-request.js';
 import type { AgentMemory } from '../agent-memory.js';
 import { RUN_ENDING_DENIAL } from '../authorize-step.js';
 import type { MediatedRequest } from '../mediated-memory.js';

@@ -1,14 +1,14 @@
 // Runs effects through the embedding service's `Effects`. Its results are untrusted, so each is validated.
 
-import { SandboxFacts, type Effect, type GatherRequest } from '../contract/run/effect.js';
-import { sha256 } from '../contract/hash.js';
-import { DecisionFact, type DecisionQuery } from '../contract/policy/decision-points.js';
-import { TOOL_WORDS_CHARS_MAX } from '../contract/run/response.js';
-import { EXECUTION_CAUSES, type ExecutionCause } from '../contract/fault.js';
-import { isJsonObject } from '../contract/json.js';
-import { isConforming } from '../contract/validators.js';
+import { SandboxFacts, type Effect, type GatherRequest } from '../core/contract/run/effect.js';
+import { sha256 } from '../core/contract/hash.js';
+import { DecisionFact, type DecisionQuery } from '../core/contract/policy/decision-points.js';
+import { TOOL_WORDS_CHARS_MAX } from '../core/contract/run/response.js';
+import { EXECUTION_CAUSES, type ExecutionCause } from '../core/contract/fault.js';
+import { isJsonObject } from '../core/contract/json.js';
+import { isConforming } from '../core/contract/validators.js';
 import { changedPaths } from './reservations/case-reservations.js';
-import { grantCapability, revokeCapability } from '../ports/effects/capability.js';
+import { grantCapability, revokeCapability } from './ports/effects/capability.js';
 import type { Effects } from './tree-engine.js';
 
 /** The outcome of an effect. The result is JSON text, because an object could still change, or have no JSON. */

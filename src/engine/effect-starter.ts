@@ -1,5 +1,5 @@
-import type { DecisionFact } from '../contract/policy/decision-points.js';
-import type { Effect } from '../contract/run/effect.js';
+import type { DecisionFact } from '../core/contract/policy/decision-points.js';
+import type { Effect } from '../core/contract/run/effect.js';
 import type { EffectOutcome, EffectRunner } from './effect-runner.js';
 import type { IssuedCommand } from './tick/input-outcome.js';
 

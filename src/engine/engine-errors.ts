@@ -1,6 +1,6 @@
 // Errors for inputs that the engine rejects.
 
-import { LedgerError, RunError } from '../errors.js';
+import { LedgerError, RunError } from '../core/errors.js';
 
 export const queueFullError = (waiting: number): RunError =>
   new RunError({ code: 'AGENT_BUSY', message: `${waiting} inputs already wait` });

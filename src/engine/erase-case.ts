@@ -1,4 +1,4 @@
-import type { ErasureResult, LedgerStore } from '../ports/ledger/ledger-store.js';
+import type { ErasureResult, LedgerStore } from './ports/ledger/ledger-store.js';
 import type { LiveTrees } from './trees/live-trees.js';
 import { caseInUseError } from './engine-errors.js';
 

@@ -1,6 +1,6 @@
 // Why an engine failed, and whether the cause is transient.
 
-import { CodedError, InvariantError, LedgerError } from '../errors.js';
+import { CodedError, InvariantError, LedgerError } from '../core/errors.js';
 
 /** The disk is full or broken, or a connection is lost. A restart reads from the ledger what was in doubt. */
 const TRANSIENT_CODES: ReadonlySet<string> = new Set([

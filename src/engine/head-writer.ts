@@ -1,4 +1,4 @@
-import type { CommitResult, ExternalHeadStore, LedgerStore, LogHead } from '../ports/ledger/ledger-store.js';
+import type { CommitResult, ExternalHeadStore, LedgerStore, LogHead } from './ports/ledger/ledger-store.js';
 import { Sequencer } from './sequencer.js';
 import { VerifiedHead } from './verified-head.js';
 import { LogLeader, type LogLeaderOptions } from './writers/log-leader.js';

@@ -13,12 +13,12 @@
 //   E6. If another worker has extended a tree, nothing of that tree was committed: the engine folds the tree again and
 //       decides the same inputs again. No callback or effect of the lost decision runs.
 
-import { InvariantError } from '../errors.js';
-import type { RunTermination } from '../kernel/decision.js';
-import type { Tree } from '../kernel/tree.js';
-import type { ErasureResult, LogHead } from '../ports/ledger/ledger-store.js';
-import type { GrownTree } from '../ports/ledger/shared-store.js';
-import { checkExternalHead } from '../ledger/verification/check-external-head.js';
+import { InvariantError } from '../core/errors.js';
+import type { RunTermination } from '../core/kernel/decision.js';
+import type { Tree } from '../core/kernel/tree.js';
+import type { ErasureResult, LogHead } from './ports/ledger/ledger-store.js';
+import type { GrownTree } from './ports/ledger/shared-store.js';
+import { checkExternalHead } from '../core/ledger/verification/check-external-head.js';
 import { eraseCaseContent } from './erase-case.js';
 import { EffectStarter } from './effect-starter.js';
 import { EffectRunner } from './effect-runner.js';

@@ -1,4 +1,4 @@
-import type { Clock } from '../ports/clock.js';
+import type { Clock } from './ports/clock.js';
 import type { QueuedInput } from './tick/input-outcome.js';
 
 /** How long an input waits at most, in ms. Then it is decided as it is, and the lifecycle may refuse it. */

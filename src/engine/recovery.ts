@@ -7,9 +7,9 @@
 //   R3. Work that shares its commit with record rows is settled alone, so that no other tree's commit includes the
 //       rows.
 
-import { InvariantError } from '../errors.js';
-import type { Command } from '../kernel/decision.js';
-import type { Tree } from '../kernel/tree.js';
+import { InvariantError } from '../core/errors.js';
+import type { Command } from '../core/kernel/decision.js';
+import type { Tree } from '../core/kernel/tree.js';
 import { isUnfoldable } from './failures.js';
 import { EffectRunner } from './effect-runner.js';
 import { factsSubmission, resultSubmission, unansweredSubmission } from './tick/submissions.js';

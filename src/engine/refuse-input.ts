@@ -1,4 +1,4 @@
-import type { RunError } from '../errors.js';
+import type { RunError } from '../core/errors.js';
 import { executionSuspendedError, sandboxElsewhereError } from './engine-errors.js';
 import type { SuspendableEffects } from './suspension.js';
 import type { NewInput, Submission } from './tree-engine.js';

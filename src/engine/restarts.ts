@@ -1,4 +1,4 @@
-import { InvariantError, type LedgerError } from '../errors.js';
+import { InvariantError, type LedgerError } from '../core/errors.js';
 import { findPermanentFailure } from './failures.js';
 import type { EffectRunner } from './effect-runner.js';
 import type { HeadWriter } from './head-writer.js';

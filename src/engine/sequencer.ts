@@ -1,6 +1,6 @@
-import { LedgerError } from '../errors.js';
-import { extendHead } from '../ledger/proof/merkle.js';
-import type { LogHead, LogStore } from '../ports/ledger/ledger-store.js';
+import { LedgerError } from '../core/errors.js';
+import { extendHead } from '../core/ledger/proof/merkle.js';
+import type { LogHead, LogStore } from './ports/ledger/ledger-store.js';
 import { isOutcomeUnknown } from './tick/commit-batch.js';
 
 /** Maximum number of appends in one integration. */

@@ -1,5 +1,5 @@
-import { InvariantError } from '../errors.js';
-import { isShared } from '../ports/ledger/shared-store.js';
+import { InvariantError } from '../core/errors.js';
+import { isShared } from './ports/ledger/shared-store.js';
 import { LedgerEngine } from './ledger-engine.js';
 import { withSuspension } from './suspension.js';
 import type { EngineFactory } from './tree-engine.js';

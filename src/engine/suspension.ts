@@ -6,11 +6,11 @@
 //       restore. So no file can be lost or removed that ends a suspension.
 //   U2. The engine reads it when it becomes the writer. Until then, and if it cannot be read, nothing is executed.
 
-import { sha256 } from '../contract/hash.js';
-import type { Effect, EffectResult, SandboxRequest, SandboxFacts } from '../contract/run/effect.js';
-import type { LedgerStore } from '../ports/ledger/ledger-store.js';
+import { sha256 } from '../core/contract/hash.js';
+import type { Effect, EffectResult, SandboxRequest, SandboxFacts } from '../core/contract/run/effect.js';
+import type { LedgerStore } from './ports/ledger/ledger-store.js';
 import { executionSuspendedError } from './engine-errors.js';
-import { NO_REPLY, type DecisionQuery, type DecisionReply } from '../contract/policy/decision-points.js';
+import { NO_REPLY, type DecisionQuery, type DecisionReply } from '../core/contract/policy/decision-points.js';
 import type { EngineParts, Effects } from './tree-engine.js';
 
 /** The number of drawn characters in the id of a run tree. */

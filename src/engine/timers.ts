@@ -1,5 +1,5 @@
-import type { Timer } from '../kernel/decision.js';
-import type { Clock } from '../ports/clock.js';
+import type { Timer } from '../core/kernel/decision.js';
+import type { Clock } from './ports/clock.js';
 
 /** How long an engine waits for effects in flight when it stops or restarts, in ms. */
 export const DRAIN_MS = 10_000;

@@ -1,4 +1,4 @@
-import type { Clock } from '../ports/clock.js';
+import type { Clock } from './ports/clock.js';
 
 /** Timestamps of inputs. Caches the text, since every input within a millisecond has the same one. */
 export class Timestamps {

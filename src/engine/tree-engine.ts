@@ -1,12 +1,12 @@
-import type { Artifact } from '../contract/artifact-ref.js';
-import type { EffectResult, Effect, SandboxRequest, SandboxFacts } from '../contract/run/effect.js';
-import type { DecisionQuery, DecisionReply } from '../contract/policy/decision-points.js';
-import type { RecordedInput } from '../contract/run/entry.js';
-import type { CancelReason } from '../contract/free-text.js';
-import type { Interpretation } from '../kernel/interpreter/interpreter.js';
-import type { Tree } from '../kernel/tree.js';
-import type { RunTermination, Reply } from '../kernel/decision.js';
-import type { Clock } from '../ports/clock.js';
+import type { Artifact } from '../core/contract/artifact-ref.js';
+import type { EffectResult, Effect, SandboxRequest, SandboxFacts } from '../core/contract/run/effect.js';
+import type { DecisionQuery, DecisionReply } from '../core/contract/policy/decision-points.js';
+import type { RecordedInput } from '../core/contract/run/entry.js';
+import type { CancelReason } from '../core/contract/free-text.js';
+import type { Interpretation } from '../core/kernel/interpreter/interpreter.js';
+import type { Tree } from '../core/kernel/tree.js';
+import type { RunTermination, Reply } from '../core/kernel/decision.js';
+import type { Clock } from './ports/clock.js';
 import type {
   Batch,
   CommitResult,
@@ -14,10 +14,10 @@ import type {
   ExternalHeadStore,
   LedgerStore,
   LogHead,
-} from '../ports/ledger/ledger-store.js';
-import type { Log } from '../ports/log.js';
-import type { OverlaySource } from '../ports/overlay-source.js';
-import type { Secrets } from '../ports/secrets.js';
+} from './ports/ledger/ledger-store.js';
+import type { Log } from './ports/log.js';
+import type { OverlaySource } from './ports/overlay-source.js';
+import type { Secrets } from '../core/contract/secrets.js';
 import type { CompletedStep } from './trees/completed-step.js';
 import type { TickObserver } from './tick/tick-observer.js';
 

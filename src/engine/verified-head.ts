@@ -1,6 +1,6 @@
-import { LedgerError } from '../errors.js';
-import { extendHead } from '../ledger/proof/merkle.js';
-import type { LogHead, LogStore } from '../ports/ledger/ledger-store.js';
+import { LedgerError } from '../core/errors.js';
+import { extendHead } from '../core/ledger/proof/merkle.js';
+import type { LogHead, LogStore } from './ports/ledger/ledger-store.js';
 
 /** Leaf hashes that are read at once. */
 const LEAVES_PER_PAGE = 4_096;

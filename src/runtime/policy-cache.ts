@@ -1,14 +1,14 @@
-import { artifactRef, type Artifact, type ArtifactRef } from '../contract/artifact-ref.js';
-import { canonicalJson } from '../contract/canonical-json.js';
-import type { Catalogue } from '../contract/policy/catalogue.js';
-import type { OpenInput } from '../contract/run/entry.js';
-import { mapOptional, valuesOf, type ForPolicyFiles } from '../contract/policy/pins.js';
-import { PolicyError } from '../errors.js';
-import { definitionsOf, newTreeFlags } from '../kernel/pinned-policy.js';
-import { checkPolicy, formatFinding } from '../policy/files/check-policy.js';
-import type { Policy } from '../policy/policy.js';
-import type { Clock } from '../ports/clock.js';
-import type { LoadedPolicyFile, PolicySource } from '../ports/policy-source.js';
+import { artifactRef, type Artifact, type ArtifactRef } from '../core/contract/artifact-ref.js';
+import { canonicalJson } from '../core/contract/canonical-json.js';
+import type { Catalogue } from '../core/contract/policy/catalogue.js';
+import type { OpenInput } from '../core/contract/run/entry.js';
+import { mapOptional, valuesOf, type ForPolicyFiles } from '../core/contract/policy/pins.js';
+import { PolicyError } from '../core/errors.js';
+import { definitionsOf, newTreeFlags } from '../core/kernel/pinned-policy.js';
+import { checkPolicy, formatFinding } from '../core/policy/files/check-policy.js';
+import type { Policy } from '../core/policy/policy.js';
+import type { Clock } from '../engine/ports/clock.js';
+import type { LoadedPolicyFile, PolicySource } from '../engine/ports/policy-source.js';
 
 /**
  * Milliseconds that a loaded policy serves new trees: loading it calls Git several times. Running trees keep theirs.

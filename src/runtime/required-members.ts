@@ -1,6 +1,6 @@
 // Callers without types may omit any member of their options: the error then names it.
 
-import { usageError } from '../errors.js';
+import { usageError } from '../core/errors.js';
 
 const KINDS = {
   text: { words: 'a text', isKind: (value: unknown) => typeof value === 'string' },

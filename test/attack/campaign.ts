@@ -7,8 +7,8 @@
 
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { openSandbox, type FileSandbox } from '../../src/adapters/sandbox/file-sandbox.js';
-import type { Sandbox } from '../../src/ports/effects/sandbox.js';
+import { openSandbox, type FileSandbox } from '../../src/sandbox/files/file-sandbox.js';
+import type { Sandbox } from '../../src/engine/ports/effects/sandbox.js';
 import { diskFolder } from '../fixtures/temp-folder.js';
 import { startAttacker } from './attacker.js';
 import { openGoverned, writeContract } from './governed.js';

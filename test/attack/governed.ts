@@ -3,18 +3,18 @@
 
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { manifestPolicySource, pinManifest } from '../../src/adapters/policy/manifest-policy-source.js';
-import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
-import { winstonLog } from '../../src/adapters/system/winston-log.js';
-import type { Sandbox } from '../../src/ports/effects/sandbox.js';
+import { manifestPolicySource, pinManifest } from '../../src/home/policy/manifest-policy-source.js';
+import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
+import { winstonLog } from '../../src/system/winston-log.js';
+import type { Sandbox } from '../../src/engine/ports/effects/sandbox.js';
 import type { AgentRun } from '../../src/runtime/agents/agent-run.js';
 import type { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { shippedContract } from '../../src/runtime/shipped-contract.js';
-import { openTurnpike } from '../../src/runtime/turnpike.js';
+import { openTurnpike } from '../../src/host/turnpike.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
 import type { Act } from './operations.js';
 import type { Outside } from './outside.js';
-import { requireContent } from '../../src/ledger/require-content.js';
+import { requireContent } from '../../src/core/ledger/require-content.js';
 
 export interface Governed {
   /** Proposes an action. @returns the response, as the agent sees it */

@@ -3,10 +3,10 @@
 import { expect, test } from '@jest/globals';
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
-import type { JsonObject } from '../../src/contract/json.js';
-import { openSandbox } from '../../src/adapters/sandbox/file-sandbox.js';
-import { run, skip, treeOf } from '../adapters/sandbox/sandbox-harness.js';
+import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
+import type { JsonObject } from '../../src/core/contract/json.js';
+import { openSandbox } from '../../src/sandbox/files/file-sandbox.js';
+import { run, skip, treeOf } from '../sandbox/files/sandbox-harness.js';
 import { Bench, type BenchOptions } from '../fixtures/bench.js';
 import { diskFolder } from '../fixtures/temp-folder.js';
 import { proposal } from '../fixtures/tree.js';

@@ -1,8 +1,8 @@
 // The attacked operations: each action of the sandbox, its facts, its settlement, and whole governed steps.
 
-import type { Effect, PathFact } from '../../src/contract/run/effect.js';
-import type { JsonObject } from '../../src/contract/json.js';
-import type { Sandbox } from '../../src/ports/effects/sandbox.js';
+import type { Effect, PathFact } from '../../src/core/contract/run/effect.js';
+import type { JsonObject } from '../../src/core/contract/json.js';
+import type { Sandbox } from '../../src/engine/ports/effects/sandbox.js';
 import { granted } from '../fixtures/granted.js';
 import { BEYOND, SETTLE_KEY } from './outside.js';
 import { folderOf, type Scene } from './scenes.js';

@@ -1,7 +1,7 @@
 // Wraps a sandbox: passes every answer through the detector, and classifies it.
 
-import type { EffectResult, PathFact, SandboxFacts } from '../../src/contract/run/effect.js';
-import type { Sandbox } from '../../src/ports/effects/sandbox.js';
+import type { EffectResult, PathFact, SandboxFacts } from '../../src/core/contract/run/effect.js';
+import type { Sandbox } from '../../src/engine/ports/effects/sandbox.js';
 import { BEYOND, type Outside } from './outside.js';
 
 /** The answer showed the honest object; or the attacker's object was met and refused; or neither. */

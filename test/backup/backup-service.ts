@@ -3,12 +3,12 @@
 
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
-import { openWorker } from '../../src/cli/store/open-worker.js';
-import { findSharedHome } from '../../src/cli/store/shared-home.js';
-import { winstonLog } from '../../src/adapters/system/winston-log.js';
-import { locateHome } from '../../src/runtime/home/store-home.js';
+import { openWorker } from '../../src/interfaces/cli/store/open-worker.js';
+import { findSharedHome } from '../../src/interfaces/cli/store/shared-home.js';
+import { winstonLog } from '../../src/system/winston-log.js';
+import { locateHome } from '../../src/home/store-home.js';
 import { shippedContract } from '../../src/runtime/shipped-contract.js';
-import { openTurnpike } from '../../src/runtime/turnpike.js';
+import { openTurnpike } from '../../src/host/turnpike.js';
 import { randomUUID } from 'node:crypto';
 
 const CALLERS = 64;

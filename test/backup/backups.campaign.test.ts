@@ -4,12 +4,12 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { isFinishedBackup } from '../../src/runtime/home/backup/backup-manifest.js';
-import { restoreHome } from '../../src/runtime/home/backup/restore-home.js';
-import { policySource } from '../../src/adapters/policy/policy-source.js';
-import { winstonLog } from '../../src/adapters/system/winston-log.js';
+import { isFinishedBackup } from '../../src/features/backup/backup-manifest.js';
+import { restoreHome } from '../../src/features/backup/restore-home.js';
+import { policySource } from '../../src/home/policy/policy-source.js';
+import { winstonLog } from '../../src/system/winston-log.js';
 import { shippedContract } from '../../src/runtime/shipped-contract.js';
-import { turnpike } from '../cli/fake-io.js';
+import { turnpike } from '../interfaces/cli/fake-io.js';
 import { bundled } from '../fixtures/bundled.js';
 import { startPostgres } from '../fixtures/postgres.js';
 import { diskFolder } from '../fixtures/temp-folder.js';
@@ -75,7 +75,7 @@ test(
   'killed before each of its last disk operations, a backup is finished or refused',
   async () => {
     const home = await initialised(join(folder, 'quiet'));
-    const preload = join(ROOT, 'test/runtime/home/copy/kill-at.mjs');
+    const preload = join(ROOT, 'test/features/backup/copy/kill-at.mjs');
     const backUp = (to: string, env: Readonly<Record<string, string>>) =>
       spawnSync(process.execPath, ['--import', preload, program('backup-victim'), home, to], {
         env: { ...process.env, ...env },

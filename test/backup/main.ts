@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { createHome } from '../../src/runtime/home/home.js';
+import { createHome } from '../../src/home/home.js';
 import { startPostgres } from '../fixtures/postgres.js';
 import { runBackups } from './campaign.js';
 
@@ -43,7 +43,7 @@ for (const store of values.store.split(',')) {
     // `init` also creates a contract folder there.
     const cwd = join(folder, `init-${name}`);
     mkdirSync(cwd);
-    execFileSync(process.execPath, [program('../../src/cli/main.js'), 'init', '--home', home, ...url], {
+    execFileSync(process.execPath, [program('../../src/interfaces/cli/main.js'), 'init', '--home', home, ...url], {
       cwd,
       stdio: ['ignore', 'ignore', 'inherit'],
     });

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import Type from 'typebox';
-import { manifestPolicySource } from '../../build/compiled/src/adapters/policy/manifest-policy-source.js';
+import { manifestPolicySource } from '../../build/compiled/src/home/policy/manifest-policy-source.js';
 import { defineTool, openTurnpike, winstonLog } from '../../dist/src/index.js';
 import { payload } from './payloads.mjs';
 
@@ -42,7 +42,7 @@ const common = {
 
 async function open() {
   if (url === null) return openTurnpike({ ...common, home: join(folder, 'home'), control: false });
-  const { openPostgresStore } = await import('../../dist/src/adapters/postgres/index.js');
+  const { openPostgresStore } = await import('../../dist/src/stores/postgres/index.js');
   const keys = join(folder, 'keys');
   const store = await openPostgresStore({ url, schema, caseKeysDir: join(keys, 'case-keys') });
   const folders = { keys, state: join(folder, `state-${name}`), sandbox: join(folder, 'sandbox') };

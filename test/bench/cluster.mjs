@@ -17,7 +17,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
-import { createPostgresStore } from '../../dist/src/adapters/postgres/index.js';
+import { createPostgresStore } from '../../dist/src/stores/postgres/index.js';
 import { startPostgres } from '../../docs/examples/cluster/postgres.mjs';
 import { patientContract } from './contract.mjs';
 import { BenchWorker, serverTime } from './cluster-processes.mjs';

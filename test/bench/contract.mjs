@@ -1,7 +1,7 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { pinManifest } from '../../build/compiled/src/adapters/policy/manifest-policy-source.js';
+import { pinManifest } from '../../build/compiled/src/home/policy/manifest-policy-source.js';
 
 const SHIPPED = fileURLToPath(new URL('../../policies/contract/v1', import.meta.url));
 

@@ -11,8 +11,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { sqliteHistoryCache } from '../../build/compiled/src/adapters/sqlite/sqlite-history-cache.js';
-import { homePaths, openHome } from '../../build/compiled/src/runtime/home/home.js';
+import { sqliteHistoryCache } from '../../build/compiled/src/stores/sqlite/sqlite-history-cache.js';
+import { homePaths, openHome } from '../../build/compiled/src/home/home.js';
 import { LedgerReader } from '../../build/compiled/src/runtime/ledger/ledger-reader.js';
 import { longLedger } from './long-ledger.mjs';
 

@@ -22,7 +22,7 @@ const { values } = parseArgs({
     busy: { type: 'string', default: '1' },
   },
 });
-const main = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url));
+const main = fileURLToPath(new URL('../../dist/src/interfaces/cli/main.js', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'turnpike-hooks-'));
 const [home, project, contract] = [join(folder, 'home'), join(folder, 'project'), join(folder, 'contract')];
 mkdirSync(project);

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { openTurnpike, winstonLog } from '../../dist/src/index.js';
-import { serveTurnpike, singleToken } from '../../dist/src/service/http/index.js';
+import { serveTurnpike, singleToken } from '../../dist/src/interfaces/http/index.js';
 import { patientContract } from './contract.mjs';
 import { payload } from './payloads.mjs';
 

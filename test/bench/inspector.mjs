@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { chromium } from 'playwright-core';
 import { openTurnpike, winstonLog } from '../../dist/src/index.js';
-import { pageFiles, serveTurnpike, singleToken } from '../../dist/src/service/http/index.js';
+import { pageFiles, serveTurnpike, singleToken } from '../../dist/src/interfaces/http/index.js';
 import { patientContract } from './contract.mjs';
 import { payload } from './payloads.mjs';
 

@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { openTurnpike, winstonLog } from '../../dist/src/index.js';
-import { mcpService, serveHttp } from '../../dist/src/service/mcp/index.js';
+import { mcpService, serveHttp } from '../../dist/src/interfaces/mcp/index.js';
 import { patientContract } from './contract.mjs';
 import { payload } from './payloads.mjs';
 

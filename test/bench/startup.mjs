@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 const { values } = parseArgs({ options: { runs: { type: 'string', default: '20' } } });
-const main = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url));
+const main = fileURLToPath(new URL('../../dist/src/interfaces/cli/main.js', import.meta.url));
 const PROGRAMS = {
   'node -e 0': ['-e', '0'],
   'turnpike version': [main, 'version'],

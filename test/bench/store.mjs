@@ -20,7 +20,7 @@ const { values } = parseArgs({
     lookups: { type: 'boolean', default: false },
   },
 });
-const { createSqliteStore } = await import(join(resolve(values.dist), 'src/adapters/sqlite/sqlite-ledger-store.js'));
+const { createSqliteStore } = await import(join(resolve(values.dist), 'src/stores/sqlite/sqlite-ledger-store.js'));
 
 /** Entries and artifacts of one commit each. A write is two commits: the decision and its outcome. */
 const SHAPES = {

@@ -3,11 +3,11 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
-import { openPostgresStore } from '../../src/adapters/postgres/index.js';
-import { sha256 } from '../../src/contract/hash.js';
-import { EMPTY_HEAD, extendHead } from '../../src/ledger/proof/merkle.js';
-import type { SharedLedgerStore } from '../../src/ports/ledger/shared-store.js';
+import { memoryHeadStore } from '../../src/stores/memory/memory-head-store.js';
+import { openPostgresStore } from '../../src/stores/postgres/index.js';
+import { sha256 } from '../../src/core/contract/hash.js';
+import { EMPTY_HEAD, extendHead } from '../../src/core/ledger/proof/merkle.js';
+import type { SharedLedgerStore } from '../../src/engine/ports/ledger/shared-store.js';
 import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { factsOf, type LedgerFacts } from '../crash/ledger-facts.js';
 import type { Tally } from '../crash/tally.js';

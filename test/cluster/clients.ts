@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { StepResponse } from '../../src/contract/run/response.js';
+import type { StepResponse } from '../../src/core/contract/run/response.js';
 import { proposalOf } from '../crash/script.js';
 import { below, pick } from '../crash/seeded.js';
 import type { Worker } from './cluster.js';

@@ -8,8 +8,8 @@ import { cpSync, openSync, closeSync, mkdirSync, readFileSync, writeFileSync } f
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import Type from 'typebox';
-import { pinManifest } from '../../src/adapters/policy/manifest-policy-source.js';
-import { errorCode } from '../../src/adapters/system/error-code.js';
+import { pinManifest } from '../../src/home/policy/manifest-policy-source.js';
+import { errorCode } from '../../src/system/error-code.js';
 import { defineTool, type EffectContext, type Tool } from '../../src/runtime/effects/define-effects.js';
 import { shippedContract } from '../../src/runtime/shipped-contract.js';
 import { unapproved } from '../fixtures/unapproved.js';

@@ -1,5 +1,5 @@
-import { systemClock } from '../../src/adapters/system/system-clock.js';
-import type { Clock } from '../../src/ports/clock.js';
+import { systemClock } from '../../src/system/system-clock.js';
+import type { Clock } from '../../src/engine/ports/clock.js';
 
 /** Longest time until a timer notices that the clock has moved, in ms. */
 const LOOK_MS = 100;

@@ -4,9 +4,9 @@
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import pg, { type QueryConfig } from 'pg';
-import { LedgerError } from '../../src/errors.js';
-import type { ExternalHeadStore } from '../../src/ports/ledger/ledger-store.js';
-import type { SharedBatch, SharedLedgerStore } from '../../src/ports/ledger/shared-store.js';
+import { LedgerError } from '../../src/core/errors.js';
+import type { ExternalHeadStore } from '../../src/engine/ports/ledger/ledger-store.js';
+import type { SharedBatch, SharedLedgerStore } from '../../src/engine/ports/ledger/shared-store.js';
 import { addDeed, type Places } from './places.js';
 import type { Plant } from './worker-options.js';
 

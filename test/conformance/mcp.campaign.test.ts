@@ -4,10 +4,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { drawToken } from '../../src/adapters/keys/access-token.js';
-import { MCP_PATH, serveGuarded, serveHttp, type McpHttpServer } from '../../src/service/mcp/serve-http.js';
+import { drawToken } from '../../src/stores/keys/access-token.js';
+import { MCP_PATH, serveGuarded, serveHttp, type McpHttpServer } from '../../src/interfaces/mcp/serve-http.js';
 import { Bench } from '../fixtures/bench.js';
-import { serviceOn } from '../service/mcp/mcp-harness.js';
+import { serviceOn } from '../interfaces/mcp/mcp-harness.js';
 import { ROOT } from '../sources.js';
 import {
   extensionScenarios,

@@ -2,7 +2,7 @@
 // CALL_TOOL proposal, and its result comes through the gateway.
 
 import Type, { type TObject } from 'typebox';
-import { ActionNotExecutedError } from '../../src/errors.js';
+import { ActionNotExecutedError } from '../../src/core/errors.js';
 import { defineTool, type Tool } from '../../src/runtime/effects/define-effects.js';
 import type { BenchOptions } from '../fixtures/bench.js';
 

@@ -6,7 +6,7 @@
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { TEMP_PREFIX } from '../../src/adapters/sandbox/sandbox-walk.js';
+import { TEMP_PREFIX } from '../../src/sandbox/files/sandbox-walk.js';
 import { journalOf, linesOf, type JournalLine, type Places } from './journal.js';
 import type { LedgerFacts } from './ledger-facts.js';
 import { LARGE_FILE } from './script.js';

@@ -2,7 +2,7 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createHome, homePaths, openHome } from '../../src/runtime/home/home.js';
+import { createHome, homePaths, openHome } from '../../src/home/home.js';
 import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { checkJournal, checkOutcomes, checkSandbox } from './check-effects.js';
 import { checkSaid } from './check-said.js';

@@ -1,4 +1,4 @@
-import { CodedError } from '../../src/errors.js';
+import { CodedError } from '../../src/core/errors.js';
 
 /** The code of one of our errors; null for any other error, which must never reach a caller. */
 export const codeOf = (error: unknown): string | null =>

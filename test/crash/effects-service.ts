@@ -12,11 +12,11 @@ import { closeSync, cpSync, fsyncSync, openSync, readFileSync, writeFileSync, wr
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import Type from 'typebox';
-import { manifestPolicySource, pinManifest } from '../../src/adapters/policy/manifest-policy-source.js';
-import { sqlDatabase } from '../../src/adapters/records/sql-database.js';
-import type { LedgerRecords, RecordDatabase } from '../../src/ports/effects/records.js';
+import { manifestPolicySource, pinManifest } from '../../src/home/policy/manifest-policy-source.js';
+import { sqlDatabase } from '../../src/stores/records/sql-database.js';
+import type { LedgerRecords, RecordDatabase } from '../../src/engine/ports/effects/records.js';
 import { defineTarget, defineTool, type EffectContext } from '../../src/runtime/effects/define-effects.js';
-import { homePaths } from '../../src/runtime/home/home.js';
+import { homePaths } from '../../src/home/home.js';
 import { unapproved } from '../fixtures/unapproved.js';
 import { shippedContract } from '../../src/runtime/shipped-contract.js';
 import type { Hooks } from './fault-points.js';

@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { finish, initialised, think, turnpike, write } from '../cli/fake-io.js';
+import { finish, initialised, think, turnpike, write } from '../interfaces/cli/fake-io.js';
 import { builtCommand } from '../fixtures/build.js';
 import { diskFolder } from '../fixtures/temp-folder.js';
 import { ROOT } from '../sources.js';

@@ -7,7 +7,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { LedgerError } from '../../src/errors.js';
+import type { LedgerError } from '../../src/core/errors.js';
 import { inHome, type CampaignOptions } from './campaign.js';
 import { checkKilled, checkReopened, furnish } from './check-home.js';
 import { Victim, type Ended } from './children.js';

@@ -1,19 +1,19 @@
 // The environment of a victim: the real stores of a real home, wrapped in fault points.
 
-import { openSandbox } from '../../src/adapters/sandbox/file-sandbox.js';
-import { winstonLog } from '../../src/adapters/system/winston-log.js';
-import { LedgerError } from '../../src/errors.js';
-import type { Ids } from '../../src/ports/ids.js';
+import { openSandbox } from '../../src/sandbox/files/file-sandbox.js';
+import { winstonLog } from '../../src/system/winston-log.js';
+import { LedgerError } from '../../src/core/errors.js';
+import type { Ids } from '../../src/engine/ports/ids.js';
 import type {
   Batch,
   CommitResult,
   ExternalHeadStore,
   LedgerStore,
   LogHead,
-} from '../../src/ports/ledger/ledger-store.js';
-import type { LedgerRecords } from '../../src/ports/effects/records.js';
-import { createHome, homePaths, isVacant, openHome } from '../../src/runtime/home/home.js';
-import { openTurnpikeIn, type Turnpike, type TurnpikeOptions } from '../../src/runtime/turnpike.js';
+} from '../../src/engine/ports/ledger/ledger-store.js';
+import type { LedgerRecords } from '../../src/engine/ports/effects/records.js';
+import { createHome, homePaths, isVacant, openHome } from '../../src/home/home.js';
+import { openTurnpikeIn, type Turnpike, type TurnpikeOptions } from '../../src/host/turnpike.js';
 import { ForwardingStore } from '../fixtures/forwarding-store.js';
 import { JournalledSandbox, type Planted } from './executor.js';
 import type { Hooks } from './fault-points.js';

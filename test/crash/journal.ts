@@ -3,7 +3,7 @@
 
 import { closeSync, existsSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import type { EffectResult } from '../../src/contract/run/effect.js';
+import type { EffectResult } from '../../src/core/contract/run/effect.js';
 
 /** The folder of one case of the campaign. */
 export interface Places {

@@ -1,10 +1,10 @@
 // Facts from the ledger of a home, gathered once, for comparison with the output and the effects.
 
-import type { Entry, ResultInput, RunCreated } from '../../src/contract/run/entry.js';
-import type { RunRecord } from '../../src/contract/run/run-record.js';
-import type { StepTrace } from '../../src/contract/run/step-trace.js';
+import type { Entry, ResultInput, RunCreated } from '../../src/core/contract/run/entry.js';
+import type { RunRecord } from '../../src/core/contract/run/run-record.js';
+import type { StepTrace } from '../../src/core/contract/run/step-trace.js';
 import type { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
-import { RunRecords } from '../../src/run/run-records.js';
+import { RunRecords } from '../../src/core/run/run-records.js';
 
 /** A trace, and its place in the log. */
 export interface PlacedTrace extends StepTrace {

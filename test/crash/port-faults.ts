@@ -1,7 +1,7 @@
 // A full or failing disk as an error of a port: at the first, the second, ... commit and head write, until a run
 // completes. After the fault nothing is acknowledged and nothing starts; the next opening completes the ledger.
 
-import { LedgerError } from '../../src/errors.js';
+import { LedgerError } from '../../src/core/errors.js';
 import { inHome, type CampaignOptions } from './campaign.js';
 import { checkKilled, checkReopened } from './check-home.js';
 import { codeOf } from './codes.js';

@@ -2,7 +2,7 @@
 
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { execute } from '../adapters/postgres/postgres-harness.js';
+import { execute } from '../stores/postgres/postgres-harness.js';
 
 /** A home directory, `home` in its folder, and the URL of its database. */
 export interface Site {

@@ -2,7 +2,7 @@
 // that has lost its lock while it was stopped, because an operator removed the file, notices it when it continues.
 import { rmSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import { homePaths } from '../../src/runtime/home/home.js';
+import { homePaths } from '../../src/home/home.js';
 import { inHome, type CampaignOptions } from './campaign.js';
 import { checkKilled, checkReopened } from './check-home.js';
 import { Victim } from './children.js';

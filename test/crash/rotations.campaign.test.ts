@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { finish, initialised, turnpike, write, type Said } from '../cli/fake-io.js';
+import { finish, initialised, turnpike, write, type Said } from '../interfaces/cli/fake-io.js';
 import { builtCommand } from '../fixtures/build.js';
 import { random as createRandom } from '../fixtures/random.js';
 import { diskFolder } from '../fixtures/temp-folder.js';

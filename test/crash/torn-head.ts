@@ -3,9 +3,9 @@
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { LedgerError } from '../../src/errors.js';
-import { checkExternalHead } from '../../src/ledger/verification/check-external-head.js';
-import { homePaths, openHead, openHome } from '../../src/runtime/home/home.js';
+import { LedgerError } from '../../src/core/errors.js';
+import { checkExternalHead } from '../../src/core/ledger/verification/check-external-head.js';
+import { homePaths, openHead, openHome } from '../../src/home/home.js';
 import type { CampaignOptions } from './campaign.js';
 import { everyByte, type Damage } from './damage.js';
 import { Tally } from './tally.js';

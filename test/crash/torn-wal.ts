@@ -11,12 +11,12 @@
 import { closeSync, cpSync, ftruncateSync, mkdirSync, openSync, rmSync } from 'node:fs';
 import { symlinkSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { openSqliteStore } from '../../src/adapters/sqlite/sqlite-ledger-store.js';
-import { LedgerError } from '../../src/errors.js';
-import { checkExternalHead } from '../../src/ledger/verification/check-external-head.js';
-import { EMPTY_HEAD, extendHead, leafHash } from '../../src/ledger/proof/merkle.js';
-import type { ExternalHead, ExternalHeadStore } from '../../src/ports/ledger/ledger-store.js';
-import { homePaths, openHead, type HomePaths } from '../../src/runtime/home/home.js';
+import { openSqliteStore } from '../../src/stores/sqlite/sqlite-ledger-store.js';
+import { LedgerError } from '../../src/core/errors.js';
+import { checkExternalHead } from '../../src/core/ledger/verification/check-external-head.js';
+import { EMPTY_HEAD, extendHead, leafHash } from '../../src/core/ledger/proof/merkle.js';
+import type { ExternalHead, ExternalHeadStore } from '../../src/engine/ports/ledger/ledger-store.js';
+import { homePaths, openHead, type HomePaths } from '../../src/home/home.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import type { CampaignOptions } from './campaign.js';
 import { everyByte, walFrames } from './damage.js';

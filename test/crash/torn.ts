@@ -8,9 +8,9 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { LedgerError } from '../../src/errors.js';
-import { EMPTY_HEAD } from '../../src/ledger/proof/merkle.js';
-import { homePaths, openHead, openHome } from '../../src/runtime/home/home.js';
+import { LedgerError } from '../../src/core/errors.js';
+import { EMPTY_HEAD } from '../../src/core/ledger/proof/merkle.js';
+import { homePaths, openHead, openHome } from '../../src/home/home.js';
 import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { prepare } from './check-home.js';
 import { Victim } from './children.js';

@@ -2,9 +2,9 @@
 // Clients note each request before they send it, like a client that will repeat it after a crash.
 
 import { createHash } from 'node:crypto';
-import type { StepResponse } from '../../src/contract/run/response.js';
+import type { StepResponse } from '../../src/core/contract/run/response.js';
 import type { AgentRun } from '../../src/runtime/agents/agent-run.js';
-import type { Turnpike } from '../../src/runtime/turnpike.js';
+import type { Turnpike } from '../../src/host/turnpike.js';
 import { codeOf } from './codes.js';
 import { append, linesOf, type Places } from './journal.js';
 import { CASES, script, type Ask } from './script.js';

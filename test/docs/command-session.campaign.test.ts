@@ -19,7 +19,7 @@ describe('the session of the command', () => {
     const printed: string[] = [];
     for (const command of commands) {
       const output = await shown(
-        join(ROOT, 'dist/src/cli/main.js'),
+        join(ROOT, 'dist/src/interfaces/cli/main.js'),
         command.split(' '),
         folder,
         join(folder, 'output'),

@@ -3,7 +3,7 @@
 import { expect, test } from '@jest/globals';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { PHASES } from '../../src/contract/run/phase.js';
+import { PHASES } from '../../src/core/contract/run/phase.js';
 import { filesIn, ROOT, textOf } from '../sources.js';
 import { tableOf } from './tables.js';
 

@@ -2,16 +2,16 @@
 
 import { describe, expect, test } from '@jest/globals';
 import ts from 'typescript';
-import { REFUSED_KINDS } from '../../src/contract/run/effect.js';
-import { ARGUMENT_CAUSES, EXECUTION_CAUSES, FAULTS, POLICY_CAUSES } from '../../src/contract/fault.js';
-import { Proposal } from '../../src/contract/run/proposal.js';
-import { APPROVAL_RULES } from '../../src/policy/approval/approval.js';
-import { LINT_RULE_IDS } from '../../src/policy/lint/lint-rules.js';
-import { FINDING_RULES, IDENTITY_RULES } from '../../src/policy/files/policy-finding.js';
-import { RULES } from '../../src/policy/verdict.js';
-import { EXPORT_BAG_RULES } from '../../src/runtime/export/verify/bag-report.js';
-import { PROBLEMS } from '../../src/service/problems.js';
-import { SPEC_RULES } from '../../src/session/spec/spec-finding.js';
+import { REFUSED_KINDS } from '../../src/core/contract/run/effect.js';
+import { ARGUMENT_CAUSES, EXECUTION_CAUSES, FAULTS, POLICY_CAUSES } from '../../src/core/contract/fault.js';
+import { Proposal } from '../../src/core/contract/run/proposal.js';
+import { APPROVAL_RULES } from '../../src/core/policy/approval/approval.js';
+import { LINT_RULE_IDS } from '../../src/features/policy-lint/lint-rules.js';
+import { FINDING_RULES, IDENTITY_RULES } from '../../src/core/policy/files/policy-finding.js';
+import { RULES } from '../../src/core/policy/verdict.js';
+import { EXPORT_BAG_RULES } from '../../src/features/exports/verify/bag-report.js';
+import { PROBLEMS } from '../../src/interfaces/service/problems.js';
+import { SPEC_RULES } from '../../src/core/session/spec/spec-finding.js';
 import { filesIn, nodesOf, parse } from '../sources.js';
 import { tableOf } from './tables.js';
 
@@ -50,7 +50,7 @@ describe('codes and causes', () => {
   });
 
   test('every thrown code is listed, with its class and its remedy', () => {
-    const classes = nodesOf(parse('src/errors.ts')).filter(ts.isClassDeclaration);
+    const classes = nodesOf(parse('src/core/errors.ts')).filter(ts.isClassDeclaration);
     const thrown = classes.flatMap((node) =>
       (node.heritageClauses ?? [])
         .flatMap((clause) => nodesOf(clause))
@@ -64,7 +64,7 @@ describe('codes and causes', () => {
   test('no other file declares an error class with a code', () => {
     const files = [...filesIn('src', /\.ts$/), ...filesIn('machines', /\.ts$/)].filter(
       // The page is a separate program in a browser: its errors stay inside.
-      (path) => path !== 'src/errors.ts' && !path.startsWith('src/inspector/'),
+      (path) => path !== 'src/core/errors.ts' && !path.startsWith('src/interfaces/inspector/page/'),
     );
     const found = files.filter((path) => nodesOf(parse(path)).some((node) => extendsError(node)));
     expect(found).toEqual([]);
@@ -88,7 +88,7 @@ describe('rules', () => {
 
   test('all texts after a rule are listed', () => {
     const words = new Map(rows('problems').map(([of = '', list = '']) => [of, list.split(', ')]));
-    expect(words.get('json')).toEqual(literalsOfType('src/contract/json/scan-json.ts', 'JsonProblem'));
+    expect(words.get('json')).toEqual(literalsOfType('src/core/contract/json/scan-json.ts', 'JsonProblem'));
     expect(words.get('schema')).toEqual([
       ...Object.keys(Proposal.properties).map((key) => `missing_${key}`),
       'unknown_field',
@@ -100,9 +100,9 @@ describe('rules', () => {
 
   test('every rule of ledger, replay and policy check is listed', () => {
     expect(firstColumn('ledger-rules')).toEqual(
-      literalsOfType('src/ledger/verification/ledger-problem.ts', 'LedgerRule'),
+      literalsOfType('src/core/ledger/verification/ledger-problem.ts', 'LedgerRule'),
     );
-    expect(firstColumn('replay-rules')).toEqual(literalsOfMember('src/kernel/fold.ts', 'Difference', 'rule'));
+    expect(firstColumn('replay-rules')).toEqual(literalsOfMember('src/core/kernel/fold.ts', 'Difference', 'rule'));
     expect(firstColumn('policy-findings')).toEqual([...FINDING_RULES]);
     expect(firstColumn('identity-findings')).toEqual([...IDENTITY_RULES]);
     expect(firstColumn('policy-cautions')).toEqual([...LINT_RULE_IDS]);
@@ -131,11 +131,11 @@ const extendsError = (node: ts.Node): boolean =>
 function ruleIds(): readonly string[] {
   const files = [
     ...filesIn('machines', /\.ts$/),
-    ...filesIn('src/step', /\.ts$/),
-    'src/policy/approval/finish-rule.ts',
-    'src/policy/decision-points/decision-queries.ts',
-    'src/policy/sandbox-path.ts',
-    'src/policy/verdict.ts',
+    ...filesIn('src/core/step', /\.ts$/),
+    'src/core/policy/approval/finish-rule.ts',
+    'src/core/policy/decision-points/decision-queries.ts',
+    'src/core/policy/sandbox-path.ts',
+    'src/core/policy/verdict.ts',
   ];
   return files.flatMap((path) =>
     nodesOf(parse(path)).flatMap((node) => {
@@ -195,7 +195,7 @@ function literalsOfMember(path: string, name: string, member: string): readonly 
 
 /** The results of the functions of the path check whose names end in `Problem`. */
 function problemsOfPaths(): readonly string[] {
-  const nodes = nodesOf(parse('src/policy/sandbox-path.ts'));
+  const nodes = nodesOf(parse('src/core/policy/sandbox-path.ts'));
   const functions = nodes.filter(
     (node) =>
       (ts.isFunctionDeclaration(node) || ts.isVariableDeclaration(node)) && /Problem$/.test(node.name?.getText() ?? ''),

@@ -1,12 +1,12 @@
 // docs/explanation: what the diagrams show is in the machines, and each page shows its diagrams.
 
 import { expect, test } from '@jest/globals';
-import { ENTRY_TYPES } from '../../src/contract/run/entry.js';
-import { FAULTS } from '../../src/contract/fault.js';
-import { PHASES } from '../../src/contract/run/phase.js';
-import { childRunId } from '../../src/contract/run/run-context.js';
-import { RUN_KINDS, RUN_STATES } from '../../src/contract/run/run-state.js';
-import { consistencyRanges, inclusionRanges } from '../../src/ledger/proof/merkle-proof.js';
+import { ENTRY_TYPES } from '../../src/core/contract/run/entry.js';
+import { FAULTS } from '../../src/core/contract/fault.js';
+import { PHASES } from '../../src/core/contract/run/phase.js';
+import { childRunId } from '../../src/core/contract/run/run-context.js';
+import { RUN_KINDS, RUN_STATES } from '../../src/core/contract/run/run-state.js';
+import { consistencyRanges, inclusionRanges } from '../../src/core/ledger/proof/merkle-proof.js';
 import { edgesOf, machines } from '../machines/chart.js';
 import { filesIn, textOf } from '../sources.js';
 

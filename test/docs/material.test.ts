@@ -2,8 +2,8 @@
 
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
-import { ACTION_NAMES } from '../../src/contract/policy/actions.js';
-import { FAULTS, type FaultCode } from '../../src/contract/fault.js';
+import { ACTION_NAMES } from '../../src/core/contract/policy/actions.js';
+import { FAULTS, type FaultCode } from '../../src/core/contract/fault.js';
 import { shippedPolicy } from '../fixtures/shipped-policy.js';
 import { filesIn, textOf } from '../sources.js';
 import { example } from './built.js';

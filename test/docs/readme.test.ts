@@ -19,7 +19,7 @@ const RUN_BY: Readonly<Record<string, readonly [file: string, words: string]>> =
   'npm pack': ['test/fixtures/installed-package.ts', "'pack'"],
   'node refund.mjs': ['test/docs/examples.campaign.test.ts', "put('refund.mjs', at)"],
   'turnpike init --template support': ['test/docs/examples.campaign.test.ts', "'init', '--template', 'support'"],
-  'turnpike runs resolve': ['test/cli/people.campaign.test.ts', "['runs', 'resolve', run"],
+  'turnpike runs resolve': ['test/interfaces/cli/people.campaign.test.ts', "['runs', 'resolve', run"],
   'turnpike serve --demo': ['test/e2e/serve.campaign.test.ts', "'serve', '--demo'"],
 };
 

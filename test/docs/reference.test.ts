@@ -3,7 +3,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { isConforming } from '../../src/contract/validators.js';
+import { isConforming } from '../../src/core/contract/validators.js';
 import { ROOT, textOf } from '../sources.js';
 import { commandsPage } from './reference/commands-page.js';
 import { configurationPage, configurationSchemaFile } from './reference/configuration-page.js';

@@ -1,10 +1,10 @@
 // docs/session-commands.md compared with the command: its table, and the loop that it shows, line by line.
 
 import { expect, test } from '@jest/globals';
-import type { SessionAnswer } from '../../src/contract/session/session-answer.js';
-import { SESSION_COMMANDS } from '../../src/cli/commands/session/session.js';
-import { initialised, jsonLines, put, turnpike } from '../cli/fake-io.js';
-import { PLAIN, putSpec, reportOf, stepOf } from '../cli/session-fixture.js';
+import type { SessionAnswer } from '../../src/core/contract/session/session-answer.js';
+import { SESSION_COMMANDS } from '../../src/interfaces/cli/commands/session/session.js';
+import { initialised, jsonLines, put, turnpike } from '../interfaces/cli/fake-io.js';
+import { PLAIN, putSpec, reportOf, stepOf } from '../interfaces/cli/session-fixture.js';
 import { textOf } from '../sources.js';
 import { tableOf } from './tables.js';
 

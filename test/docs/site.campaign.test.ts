@@ -7,7 +7,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { extname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { inChromium, Tab, withBrowser } from '../inspector/chromium/browser.js';
+import { inChromium, Tab, withBrowser } from '../interfaces/inspector/page/chromium/browser.js';
 import { filesIn, ROOT } from '../sources.js';
 import { entryPoints } from './api-report.js';
 

@@ -1,7 +1,7 @@
 // docs/trust.md: every line of the threat model names an existing test, and every right of a token has its lines.
 
 import { expect, test } from '@jest/globals';
-import { RIGHTS } from '../../src/contract/token.js';
+import { RIGHTS } from '../../src/core/contract/token.js';
 import { filesIn, textOf } from '../sources.js';
 
 /** The sections of the threat model, which ends where the list of components begins. */
@@ -79,7 +79,7 @@ test('every table of each store has a line', () => {
 });
 
 test('every file of a home has a line', () => {
-  const files = [...textOf('src/runtime/home/home-paths.ts').matchAll(/join\(folder, '([^']+)'\)/g)];
+  const files = [...textOf('src/home/home-paths.ts').matchAll(/join\(folder, '([^']+)'\)/g)];
   const named = namesIn([...partOf('The files of a home'), ...partOf('The tables of the database')]);
   expect(files.map(([, name = '']) => name).filter((name) => !named.has(name))).toEqual([]);
 });

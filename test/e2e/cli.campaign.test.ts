@@ -6,7 +6,7 @@ import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { openTurnpike } from '../../src/runtime/turnpike.js';
+import { openTurnpike } from '../../src/host/turnpike.js';
 import {
   finish,
   initialised,
@@ -19,7 +19,7 @@ import {
   turnpike as inThisProcess,
   write,
   type Said,
-} from '../cli/fake-io.js';
+} from '../interfaces/cli/fake-io.js';
 import { diskFolder } from '../fixtures/temp-folder.js';
 import { builtCommand } from '../fixtures/build.js';
 

@@ -2,8 +2,8 @@
 
 import { expect } from '@jest/globals';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ClusterStatus } from '../../src/ports/ledger/cluster.js';
-import { execute } from '../adapters/postgres/postgres-harness.js';
+import type { ClusterStatus } from '../../src/engine/ports/ledger/cluster.js';
+import { execute } from '../stores/postgres/postgres-harness.js';
 import type { Postgres } from '../fixtures/postgres.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { Command, type Ended } from './process.js';

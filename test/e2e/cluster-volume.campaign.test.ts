@@ -3,7 +3,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { think, write } from '../cli/fake-io.js';
+import { think, write } from '../interfaces/cli/fake-io.js';
 import { built } from '../docs/built.js';
 import { startPostgres } from '../fixtures/postgres.js';
 import { CommandCluster, MS_MAX, until, type Server } from './cluster-harness.js';

@@ -9,10 +9,10 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { line, think, write } from '../cli/fake-io.js';
+import { line, think, write } from '../interfaces/cli/fake-io.js';
 import { built } from '../docs/built.js';
 import { startPostgres } from '../fixtures/postgres.js';
-import { call } from '../service/mcp/mcp-harness.js';
+import { call } from '../interfaces/mcp/mcp-harness.js';
 import { CommandCluster, MS_MAX, until, type Server } from './cluster-harness.js';
 import { Command, endAll } from './process.js';
 

@@ -3,8 +3,8 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { leafHash } from '../../src/ledger/proof/merkle.js';
-import { initialised, linesOf, put, write } from '../cli/fake-io.js';
+import { leafHash } from '../../src/core/ledger/proof/merkle.js';
+import { initialised, linesOf, put, write } from '../interfaces/cli/fake-io.js';
 import { built } from '../docs/built.js';
 import { Command, endAll, type Ended } from './process.js';
 

@@ -19,7 +19,7 @@ export interface Ended {
   readonly stderr: string;
 }
 
-const PROGRAM = join(ROOT, 'dist/src/cli/main.js');
+const PROGRAM = join(ROOT, 'dist/src/interfaces/cli/main.js');
 
 /** A process of the command, and its output. */
 export class Command {

@@ -3,7 +3,7 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { initialised, jsonLines, linesOf, think } from '../cli/fake-io.js';
+import { initialised, jsonLines, linesOf, think } from '../interfaces/cli/fake-io.js';
 import { built } from '../docs/built.js';
 import { installedPackage } from '../fixtures/installed-package.js';
 import { Command, endAll, type Ended } from './process.js';

@@ -6,11 +6,11 @@ import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { SessionAnswer, SessionData } from '../../src/contract/session/session-answer.js';
-import { jsonLines, linesOf, put, think, write } from '../cli/fake-io.js';
+import type { SessionAnswer, SessionData } from '../../src/core/contract/session/session-answer.js';
+import { jsonLines, linesOf, put, think, write } from '../interfaces/cli/fake-io.js';
 import { diskFolder } from '../fixtures/temp-folder.js';
-import type { SessionSpec } from '../../src/contract/session/session-spec.js';
-import { PLAIN, putSpec, reportOf, stepOf } from '../cli/session-fixture.js';
+import type { SessionSpec } from '../../src/core/contract/session/session-spec.js';
+import { PLAIN, putSpec, reportOf, stepOf } from '../interfaces/cli/session-fixture.js';
 import { builtCommand } from '../fixtures/build.js';
 
 const MS_MAX = 120_000;

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { TEMPLATES } from '../../src/cli/templates.js';
+import { TEMPLATES } from '../../src/interfaces/cli/templates.js';
 import { installedPackage } from '../fixtures/installed-package.js';
 import { diskFolder } from '../fixtures/temp-folder.js';
 

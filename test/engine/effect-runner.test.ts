@@ -4,11 +4,11 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
-import { MemoryState } from '../../src/adapters/memory/memory-state.js';
-import { openSandbox } from '../../src/adapters/sandbox/file-sandbox.js';
-import type { EffectResult } from '../../src/contract/run/effect.js';
-import type { Sandbox } from '../../src/ports/effects/sandbox.js';
+import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
+import { MemoryState } from '../../src/stores/memory/memory-state.js';
+import { openSandbox } from '../../src/sandbox/files/file-sandbox.js';
+import type { EffectResult } from '../../src/core/contract/run/effect.js';
+import type { Sandbox } from '../../src/engine/ports/effects/sandbox.js';
 import { Bench } from '../fixtures/bench.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { proposal } from '../fixtures/tree.js';

@@ -2,13 +2,13 @@
 // of the log once no work is in flight.
 
 import { expect, test } from '@jest/globals';
-import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
-import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
-import { MemoryState } from '../../src/adapters/memory/memory-state.js';
+import { memoryHeadStore } from '../../src/stores/memory/memory-head-store.js';
+import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
+import { MemoryState } from '../../src/stores/memory/memory-state.js';
 import { HeadWriter } from '../../src/engine/head-writer.js';
 import { Sequencer } from '../../src/engine/sequencer.js';
-import { LedgerError } from '../../src/errors.js';
-import type { CommitResult, LedgerStore } from '../../src/ports/ledger/ledger-store.js';
+import { LedgerError } from '../../src/core/errors.js';
+import type { CommitResult, LedgerStore } from '../../src/engine/ports/ledger/ledger-store.js';
 import { opening, scribeOf, treeId } from '../fixtures/entries.js';
 import { ForwardingStore } from '../fixtures/forwarding-store.js';
 

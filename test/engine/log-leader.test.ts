@@ -1,7 +1,7 @@
 // Which worker integrates the appends of all, and when.
 
 import { expect, test } from '@jest/globals';
-import { winstonLog } from '../../src/adapters/system/winston-log.js';
+import { winstonLog } from '../../src/system/winston-log.js';
 import { FOLLOWER_MS, LEADER_IDLE_MS, LEADER_MS, LogLeader } from '../../src/engine/writers/log-leader.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
 import { turns } from './start-tree.js';

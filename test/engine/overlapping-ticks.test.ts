@@ -1,11 +1,11 @@
 // A worker decides the next tick while a commit is in flight: nothing may build on what fails of the first.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { ephemeralKey } from '../../src/adapters/keys/session-key.js';
-import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
-import { memorySharedStore } from '../../src/adapters/memory/memory-shared-store.js';
-import { MemoryState } from '../../src/adapters/memory/memory-state.js';
-import { winstonLog } from '../../src/adapters/system/winston-log.js';
+import { ephemeralKey } from '../../src/stores/keys/session-key.js';
+import { memoryHeadStore } from '../../src/stores/memory/memory-head-store.js';
+import { memorySharedStore } from '../../src/stores/memory/memory-shared-store.js';
+import { MemoryState } from '../../src/stores/memory/memory-state.js';
+import { winstonLog } from '../../src/system/winston-log.js';
 import { sharedEngine } from '../../src/engine/shared.js';
 import { GUARD_MS } from '../../src/engine/writers/shared-writer.js';
 import { GatedSharedStore } from '../fixtures/gated-shared-store.js';

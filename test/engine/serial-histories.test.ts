@@ -1,11 +1,11 @@
 // The same serial scenarios give the same entries, byte for byte, on every engine and store of one process.
-// PostgreSQL: test/adapters/postgres/postgres-histories.campaign.test.ts.
+// PostgreSQL: test/stores/postgres/postgres-histories.campaign.test.ts.
 
 import { describe, expect, test } from '@jest/globals';
 import { join } from 'node:path';
-import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
-import { memorySharedStore } from '../../src/adapters/memory/memory-shared-store.js';
-import { createSqliteStore } from '../../src/adapters/sqlite/sqlite-ledger-store.js';
+import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
+import { memorySharedStore } from '../../src/stores/memory/memory-shared-store.js';
+import { createSqliteStore } from '../../src/stores/sqlite/sqlite-ledger-store.js';
 import { embeddedEngine } from '../../src/engine/embedded.js';
 import { sharedEngine } from '../../src/engine/shared.js';
 import { tempFolder } from '../fixtures/temp-folder.js';

@@ -4,22 +4,22 @@
 import { join } from 'node:path';
 import { writeFileSync } from 'node:fs';
 import Type from 'typebox';
-import { sqlDatabase } from '../../src/adapters/records/sql-database.js';
-import { manifestPolicySource } from '../../src/adapters/policy/manifest-policy-source.js';
-import { winstonLog } from '../../src/adapters/system/winston-log.js';
+import { sqlDatabase } from '../../src/stores/records/sql-database.js';
+import { manifestPolicySource } from '../../src/home/policy/manifest-policy-source.js';
+import { winstonLog } from '../../src/system/winston-log.js';
 import { Sequencer } from '../../src/engine/sequencer.js';
 import type { EngineFactory } from '../../src/engine/tree-engine.js';
-import type { Clock } from '../../src/ports/clock.js';
-import type { Sandbox } from '../../src/ports/effects/sandbox.js';
-import type { LedgerStore } from '../../src/ports/ledger/ledger-store.js';
+import type { Clock } from '../../src/engine/ports/clock.js';
+import type { Sandbox } from '../../src/engine/ports/effects/sandbox.js';
+import type { LedgerStore } from '../../src/engine/ports/ledger/ledger-store.js';
 import { defineTarget } from '../../src/runtime/effects/define-effects.js';
-import { openStorageEnvironment } from '../../src/runtime/home/storage-environment.js';
-import { openTurnpikeIn, type Turnpike } from '../../src/runtime/turnpike.js';
+import { openStorageEnvironment } from '../../src/host/storage-environment.js';
+import { openTurnpikeIn, type Turnpike } from '../../src/host/turnpike.js';
 import { countedIds, writeContract } from '../fixtures/bench.js';
 import { CASE_AGENT, service, type World } from '../fixtures/service.js';
 import { testSecrets } from '../fixtures/session.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
-import { edit } from '../runtime/home/copy/rich-ledger.js';
+import { edit } from '../features/backup/copy/rich-ledger.js';
 import { ModelFiles } from '../simulation/model-files.js';
 
 /** An engine on an empty store. */

@@ -1,10 +1,10 @@
 // Several workers on one ledger: the engine's guarantees for each, and what holds between them.
 
-import { ephemeralKey } from '../../src/adapters/keys/session-key.js';
-import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
-import { memorySharedStore } from '../../src/adapters/memory/memory-shared-store.js';
-import { MemoryState } from '../../src/adapters/memory/memory-state.js';
-import { winstonLog } from '../../src/adapters/system/winston-log.js';
+import { ephemeralKey } from '../../src/stores/keys/session-key.js';
+import { memoryHeadStore } from '../../src/stores/memory/memory-head-store.js';
+import { memorySharedStore } from '../../src/stores/memory/memory-shared-store.js';
+import { MemoryState } from '../../src/stores/memory/memory-state.js';
+import { winstonLog } from '../../src/system/winston-log.js';
 import { sharedEngine } from '../../src/engine/shared.js';
 import { FaultySharedStore } from '../fixtures/faulty-shared-store.js';
 import { ManualClock } from '../fixtures/manual-clock.js';

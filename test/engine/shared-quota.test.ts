@@ -3,10 +3,10 @@
 import { expect, test } from '@jest/globals';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Effect, EffectResult } from '../../src/contract/run/effect.js';
-import type { JsonObject } from '../../src/contract/json.js';
-import { openSandbox } from '../../src/adapters/sandbox/file-sandbox.js';
-import type { Sandbox } from '../../src/ports/effects/sandbox.js';
+import type { Effect, EffectResult } from '../../src/core/contract/run/effect.js';
+import type { JsonObject } from '../../src/core/contract/json.js';
+import { openSandbox } from '../../src/sandbox/files/file-sandbox.js';
+import type { Sandbox } from '../../src/engine/ports/effects/sandbox.js';
 import type { AgentRun } from '../../src/runtime/agents/agent-run.js';
 import { Bench, type BenchOptions } from '../fixtures/bench.js';
 import { tempFolder } from '../fixtures/temp-folder.js';

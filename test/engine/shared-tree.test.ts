@@ -1,15 +1,15 @@
 // One tree with two agent runs, and trees that share a tick: the actions of one must not count as those of another.
 
 import { afterEach, expect, test } from '@jest/globals';
-import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
-import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
-import { ephemeralKey } from '../../src/adapters/keys/session-key.js';
-import { winstonLog } from '../../src/adapters/system/winston-log.js';
-import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
-import type { StepTrace } from '../../src/contract/run/step-trace.js';
+import { memoryHeadStore } from '../../src/stores/memory/memory-head-store.js';
+import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
+import { ephemeralKey } from '../../src/stores/keys/session-key.js';
+import { winstonLog } from '../../src/system/winston-log.js';
+import { artifactRef, type Artifact } from '../../src/core/contract/artifact-ref.js';
+import type { StepTrace } from '../../src/core/contract/run/step-trace.js';
 import { embeddedEngine } from '../../src/engine/embedded.js';
 import type { NewInput, TreeEngine } from '../../src/engine/tree-engine.js';
-import type { LedgerStore } from '../../src/ports/ledger/ledger-store.js';
+import type { LedgerStore } from '../../src/engine/ports/ledger/ledger-store.js';
 import { ForwardingStore } from '../fixtures/forwarding-store.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
 import { editedPolicy, machinesArtifact, proposal } from '../fixtures/tree.js';

@@ -1,7 +1,7 @@
 // Opens trees on an engine, without the runtime around it.
 
-import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
-import { mapOptional } from '../../src/contract/policy/pins.js';
+import { artifactRef, type Artifact } from '../../src/core/contract/artifact-ref.js';
+import { mapOptional } from '../../src/core/contract/policy/pins.js';
 import type { NewInput, TreeEngine } from '../../src/engine/tree-engine.js';
 import { machinesArtifact, policyArtifacts } from '../fixtures/tree.js';
 

@@ -2,13 +2,13 @@
 // test itself provides the effects, so that it sees every request; machines, policy and store are real.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
-import type { Effect, EffectResult } from '../../src/contract/run/effect.js';
-import type { Entry } from '../../src/contract/run/entry.js';
-import { canonicalJson } from '../../src/contract/canonical-json.js';
+import { artifactRef, type Artifact } from '../../src/core/contract/artifact-ref.js';
+import type { Effect, EffectResult } from '../../src/core/contract/run/effect.js';
+import type { Entry } from '../../src/core/contract/run/entry.js';
+import { canonicalJson } from '../../src/core/contract/canonical-json.js';
 import type { EngineListener, Effects, NewInput, Recovery, TreeEngine } from '../../src/engine/tree-engine.js';
-import { InvariantError, LedgerError } from '../../src/errors.js';
-import type { ExternalHeadStore, LedgerStore } from '../../src/ports/ledger/ledger-store.js';
+import { InvariantError, LedgerError } from '../../src/core/errors.js';
+import type { ExternalHeadStore, LedgerStore } from '../../src/engine/ports/ledger/ledger-store.js';
 import type { RunTermination, Reply } from '../../machines/emission.js';
 import type { FaultyStore } from '../fixtures/faulty-store.js';
 import type { ManualClock } from '../fixtures/manual-clock.js';

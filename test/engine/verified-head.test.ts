@@ -1,11 +1,11 @@
 // Every head that a process reads must extend the one before, or the ledger has fallen back.
 
 import { expect, test } from '@jest/globals';
-import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
-import { MemoryState } from '../../src/adapters/memory/memory-state.js';
+import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
+import { MemoryState } from '../../src/stores/memory/memory-state.js';
 import { Sequencer } from '../../src/engine/sequencer.js';
 import { VerifiedHead } from '../../src/engine/verified-head.js';
-import type { LogHead } from '../../src/ports/ledger/ledger-store.js';
+import type { LogHead } from '../../src/engine/ports/ledger/ledger-store.js';
 import { opening, scribeOf, treeId } from '../fixtures/entries.js';
 import { ForwardingStore } from '../fixtures/forwarding-store.js';
 

@@ -2,10 +2,10 @@
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { SHARED_QUOTA } from '../../machines/flags.js';
-import { LedgerError } from '../../src/errors.js';
+import { LedgerError } from '../../src/core/errors.js';
 import { GRACE_MS, POLL_MS } from '../../src/engine/writers/shared-writer.js';
-import type { LogHead } from '../../src/ledger/readable-ledger.js';
-import type { SharedLedgerStore } from '../../src/ports/ledger/shared-store.js';
+import type { LogHead } from '../../src/core/ledger/readable-ledger.js';
+import type { SharedLedgerStore } from '../../src/engine/ports/ledger/shared-store.js';
 import type { FaultySharedStore } from '../fixtures/faulty-shared-store.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
 import { ABSENT, proposal } from '../fixtures/tree.js';

@@ -2,7 +2,7 @@
 // ended.
 
 import { performance } from 'node:perf_hooks';
-import { RunError } from '../../src/errors.js';
+import { RunError } from '../../src/core/errors.js';
 import type { AgentOptions, AgentRun, SubmitOptions } from '../../src/runtime/agents/agent-run.js';
 import { textOf } from './bytes.js';
 import type { Exchange } from './checks.js';

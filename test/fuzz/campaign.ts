@@ -4,8 +4,8 @@
 import { readFileSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { OUTCOMES, type Outcome } from '../../src/contract/run/phase.js';
-import type { StepTrace } from '../../src/contract/run/step-trace.js';
+import { OUTCOMES, type Outcome } from '../../src/core/contract/run/phase.js';
+import type { StepTrace } from '../../src/core/contract/run/step-trace.js';
 import { feed, VIOLATIONS_MAX, type RunLog, type Talk } from './caller.js';
 import { behaviourOf, problemsOfResponse, problemsOfTraces, type Secrets } from './checks.js';
 import { findHangs } from './hang.js';

@@ -3,10 +3,10 @@
 // campaign runs against faulty systems, because a check that cannot fail proves nothing.
 
 import { describe, expect, test } from '@jest/globals';
-import { PolicyError } from '../../src/errors.js';
-import { checkPolicy, loadPolicy } from '../../src/policy/files/check-policy.js';
-import type { StoredEntry } from '../../src/ports/ledger/ledger-store.js';
-import { openTurnpike } from '../../src/runtime/turnpike.js';
+import { PolicyError } from '../../src/core/errors.js';
+import { checkPolicy, loadPolicy } from '../../src/core/policy/files/check-policy.js';
+import type { StoredEntry } from '../../src/engine/ports/ledger/ledger-store.js';
+import { openTurnpike } from '../../src/host/turnpike.js';
 import { sized } from '../fixtures/campaign.js';
 import { fixtureChunks, fuzzChunk, fuzzSteps, type Report } from './campaign.js';
 import { corpora } from './corpora.js';

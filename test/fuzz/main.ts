@@ -10,7 +10,7 @@ import { performance } from 'node:perf_hooks';
 import { parseArgs } from 'node:util';
 import { wholeNumber } from '../fixtures/whole-number.js';
 import { Worker } from 'node:worker_threads';
-import { OUTCOMES } from '../../src/contract/run/phase.js';
+import { OUTCOMES } from '../../src/core/contract/run/phase.js';
 import { corpora } from './corpora.js';
 import type { PartOptions, PartMessage } from './part.js';
 

@@ -3,15 +3,15 @@
 
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { gitBlobId } from '../../src/adapters/policy/manifest-policy-source.js';
-import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
-import { winstonLog } from '../../src/adapters/system/winston-log.js';
-import { sha256 } from '../../src/contract/hash.js';
-import { POLICY_FILES, type PolicyFile } from '../../src/contract/policy/pins.js';
-import { PolicyError, RunError } from '../../src/errors.js';
-import { checkPolicy, formatFinding, loadPolicy } from '../../src/policy/files/check-policy.js';
-import type { LoadedPolicyFile } from '../../src/ports/policy-source.js';
-import { openTurnpike } from '../../src/runtime/turnpike.js';
+import { gitBlobId } from '../../src/home/policy/manifest-policy-source.js';
+import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
+import { winstonLog } from '../../src/system/winston-log.js';
+import { sha256 } from '../../src/core/contract/hash.js';
+import { POLICY_FILES, type PolicyFile } from '../../src/core/contract/policy/pins.js';
+import { PolicyError, RunError } from '../../src/core/errors.js';
+import { checkPolicy, formatFinding, loadPolicy } from '../../src/core/policy/files/check-policy.js';
+import type { LoadedPolicyFile } from '../../src/engine/ports/policy-source.js';
+import { openTurnpike } from '../../src/host/turnpike.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { chanceOf, seedOf, type Chance } from './chance.js';

@@ -4,12 +4,12 @@
 import { execFileSync } from 'node:child_process';
 import { linkSync, mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { manifestPolicySource, pinManifest } from '../../src/adapters/policy/manifest-policy-source.js';
-import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
-import { winstonLog } from '../../src/adapters/system/winston-log.js';
-import { POLICY_FILES } from '../../src/contract/policy/pins.js';
-import type { StoredEntry } from '../../src/ports/ledger/ledger-store.js';
-import { openTurnpike, type Turnpike, type TurnpikeOptions } from '../../src/runtime/turnpike.js';
+import { manifestPolicySource, pinManifest } from '../../src/home/policy/manifest-policy-source.js';
+import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
+import { winstonLog } from '../../src/system/winston-log.js';
+import { POLICY_FILES } from '../../src/core/contract/policy/pins.js';
+import type { StoredEntry } from '../../src/engine/ports/ledger/ledger-store.js';
+import { openTurnpike, type Turnpike, type TurnpikeOptions } from '../../src/host/turnpike.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { ROOT } from './places.js';

@@ -3,13 +3,13 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { createInspector, type StatelyInspectionEvent } from '@statelyai/inspect';
 import type { AnyMachineSnapshot, InspectionEvent } from 'xstate';
-import { inspectionHub } from '../../src/adapters/inspector/inspection-hub.js';
-import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
-import { statelyObserver } from '../../src/adapters/inspector/stately-observer.js';
-import { winstonLog } from '../../src/adapters/system/winston-log.js';
-import type { Log } from '../../src/ports/log.js';
-import { openTurnpike, type TurnpikeOptions } from '../../src/runtime/turnpike.js';
-import { serveXstateInspect } from '../../src/service/xstate-inspect.js';
+import { inspectionHub } from '../../src/interfaces/inspector/xstate/inspection-hub.js';
+import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
+import { statelyObserver } from '../../src/interfaces/inspector/xstate/stately-observer.js';
+import { winstonLog } from '../../src/system/winston-log.js';
+import type { Log } from '../../src/engine/ports/log.js';
+import { openTurnpike, type TurnpikeOptions } from '../../src/host/turnpike.js';
+import { serveXstateInspect } from '../../src/interfaces/inspector/xstate-inspect.js';
 import { Bench } from '../fixtures/bench.js';
 import { Viewer } from './viewer.js';
 

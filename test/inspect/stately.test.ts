@@ -6,7 +6,7 @@ import { expect, test } from '@jest/globals';
 import { createInspector, createWebSocketInspector, type StatelyInspectionEvent } from '@statelyai/inspect';
 import { WebSocketServer } from 'ws';
 import { createActor } from 'xstate';
-import { statelyObserver } from '../../src/adapters/inspector/stately-observer.js';
+import { statelyObserver } from '../../src/interfaces/inspector/xstate/stately-observer.js';
 import { watchLedger } from '../../src/runtime/ledger/watch-ledger.js';
 import { Bench } from '../fixtures/bench.js';
 import { proposal } from '../fixtures/tree.js';

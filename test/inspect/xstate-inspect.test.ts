@@ -11,10 +11,10 @@ import {
   inspectionHub,
   type InspectionHub,
   type InspectionMessage,
-} from '../../src/adapters/inspector/inspection-hub.js';
-import { winstonLog } from '../../src/adapters/system/winston-log.js';
+} from '../../src/interfaces/inspector/xstate/inspection-hub.js';
+import { winstonLog } from '../../src/system/winston-log.js';
 import { watchLedger } from '../../src/runtime/ledger/watch-ledger.js';
-import { serveXstateInspect, type XstateInspectServer } from '../../src/service/xstate-inspect.js';
+import { serveXstateInspect, type XstateInspectServer } from '../../src/interfaces/inspector/xstate-inspect.js';
 import { Bench } from '../fixtures/bench.js';
 import { proposal } from '../fixtures/tree.js';
 import { ROOT } from '../root.js';

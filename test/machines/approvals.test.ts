@@ -2,9 +2,9 @@
 // (D7). Method: real trees, with votes of approvers and of everyone else.
 
 import { describe, expect, test } from '@jest/globals';
-import type { OverlayFact } from '../../src/contract/policy/overlay.js';
-import { approvalDigest } from '../../src/policy/approval/approval.js';
-import { restoreTree, type TreeSnapshot } from '../../src/kernel/tree.js';
+import type { OverlayFact } from '../../src/core/contract/policy/overlay.js';
+import { approvalDigest } from '../../src/core/policy/approval/approval.js';
+import { restoreTree, type TreeSnapshot } from '../../src/core/kernel/tree.js';
 import { ANNA, BERTA, GovernedTree, governedPolicy } from '../fixtures/governed.js';
 import { AGENT, CASE, essence, ONE_FILE, proposal, TREE } from '../fixtures/tree.js';
 

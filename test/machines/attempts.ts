@@ -2,13 +2,13 @@
 
 import type { DoneEvent, MediatedOutcome, RunOutput } from '../../machines/run.js';
 import { newStepMemory, type StepMemory } from '../../machines/step-memory.js';
-import { artifactRef } from '../../src/contract/artifact-ref.js';
-import { createCatalogue } from '../../src/contract/policy/catalogue.js';
-import type { RunContext } from '../../src/contract/run/run-context.js';
-import { emptyBook } from '../../src/policy/approval/approval.js';
-import { EMPTY_LABEL } from '../../src/policy/labels.js';
-import type { Policy } from '../../src/policy/policy.js';
-import { limitsOf, openAccount } from '../../src/run/budget.js';
+import { artifactRef } from '../../src/core/contract/artifact-ref.js';
+import { createCatalogue } from '../../src/core/contract/policy/catalogue.js';
+import type { RunContext } from '../../src/core/contract/run/run-context.js';
+import { emptyBook } from '../../src/core/policy/approval/approval.js';
+import { EMPTY_LABEL } from '../../src/core/policy/labels.js';
+import type { Policy } from '../../src/core/policy/policy.js';
+import { limitsOf, openAccount } from '../../src/core/run/budget.js';
 import { REGISTERED } from '../fixtures/governed.js';
 import { testPolicy } from '../fixtures/policy.js';
 import { RUN } from '../fixtures/privileged.js';

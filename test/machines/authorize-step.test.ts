@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from '@jest/globals';
 import { authorizeStep, findExhaustedBudget, isPrivileged, RUN_ENDING_DENIAL } from '../../machines/authorize-step.js';
-import { limitsOf, openAccount, type LimitParts } from '../../src/run/budget.js';
-import { UNDECIDED_AUTHORIZATION } from '../../src/step/authorization.js';
+import { limitsOf, openAccount, type LimitParts } from '../../src/core/run/budget.js';
+import { UNDECIDED_AUTHORIZATION } from '../../src/core/step/authorization.js';
 import { attempting, READ, RETRYING_POLICY as POLICY } from './attempts.js';
 
 test('C53: the end of the run replaces the verdict, and nothing else', () => {

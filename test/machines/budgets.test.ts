@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { BUDGET_KINDS, type BudgetKind } from '../../src/contract/run/budget.js';
+import { BUDGET_KINDS, type BudgetKind } from '../../src/core/contract/run/budget.js';
 import { sized } from '../fixtures/campaign.js';
 import { CASE_WORK, GovernedTree, governedPolicy } from '../fixtures/governed.js';
 import { AGENT, TREE } from '../fixtures/tree.js';

@@ -4,14 +4,14 @@
 import { describe, expect, test } from '@jest/globals';
 import { RUN_INPUTS } from '../../machines/flags.js';
 import { toPrivilegedWrite } from '../../machines/mediated-memory.js';
-import type { AuditEvent } from '../../src/contract/run/audit-event.js';
-import type { StepTrace } from '../../src/contract/run/step-trace.js';
-import { canonicalJson } from '../../src/contract/canonical-json.js';
-import { sha256 } from '../../src/contract/hash.js';
-import { authorizePrivileged } from '../../src/policy/authorize-run.js';
-import { EMPTY_LABEL } from '../../src/policy/labels.js';
+import type { AuditEvent } from '../../src/core/contract/run/audit-event.js';
+import type { StepTrace } from '../../src/core/contract/run/step-trace.js';
+import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { sha256 } from '../../src/core/contract/hash.js';
+import { authorizePrivileged } from '../../src/core/policy/authorize-run.js';
+import { EMPTY_LABEL } from '../../src/core/policy/labels.js';
 import { authorizeRequest } from '../../machines/mediated-memory.js';
-import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';
+import { machinesFor, policyOf } from '../../src/core/kernel/pinned-policy.js';
 import { RUNNER, SESSION, SessionDriver } from '../fixtures/session.js';
 import { AGENT, CASE, editedPolicy, machinesArtifact, proposal, SHIPPED, TREE, TreeDriver } from '../fixtures/tree.js';
 

@@ -3,10 +3,10 @@
 
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { canonicalJson } from '../../src/contract/canonical-json.js';
-import { EXTERNAL_ACTS } from '../../src/contract/policy/flags.js';
-import { TABLE_DRIVEN } from '../../src/kernel/interpreter/interpreter.js';
-import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
+import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { EXTERNAL_ACTS } from '../../src/core/contract/policy/flags.js';
+import { TABLE_DRIVEN } from '../../src/core/kernel/interpreter/interpreter.js';
+import { restoreTree, Tree, type TreeSnapshot } from '../../src/core/kernel/tree.js';
 import { sized } from '../fixtures/campaign.js';
 import { GovernedTree, governedPolicy, MOVES } from '../fixtures/governed.js';
 import { AGENT, essence, TREE } from '../fixtures/tree.js';

@@ -7,9 +7,9 @@ import {
   outcomeEmissions,
   type MediatedMemory,
 } from '../../machines/mediated-memory.js';
-import { artifactRef } from '../../src/contract/artifact-ref.js';
-import type { JsonObject } from '../../src/contract/json.js';
-import type { AuditDraft } from '../../src/run/audit-events.js';
+import { artifactRef } from '../../src/core/contract/artifact-ref.js';
+import type { JsonObject } from '../../src/core/contract/json.js';
+import type { AuditDraft } from '../../src/core/run/audit-events.js';
 import { DELIVERY, EXPORT, REQUEST, RUN, SHARED_WRITE } from '../fixtures/privileged.js';
 import { without } from './chart.js';
 import { mediatedMemory, PROMOTION_WRITE } from './mediated-runs.js';

@@ -2,7 +2,7 @@
 
 import type { MediatedMemory, MediatedRequest } from '../../machines/mediated-memory.js';
 import type { MediatedOutcome } from '../../machines/run.js';
-import type { AuditTarget } from '../../src/contract/run/audit-event.js';
+import type { AuditTarget } from '../../src/core/contract/run/audit-event.js';
 import { PROMOTION, SHARED_WRITE } from '../fixtures/privileged.js';
 
 export const PROMOTION_WRITE: AuditTarget = { target_type: 'table', name: 'shared_playbooks', operation: 'append' };

@@ -1,13 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import type { VoteEvent } from '../../machines/mediated-memory.js';
 import type { MediatedEvent, MediatedInput, ResultEvent } from '../../machines/mediated.js';
-import type { ApprovalRule } from '../../src/contract/run/approval.js';
-import type { ExecutionCause } from '../../src/contract/fault.js';
-import { childContext, type RunContext } from '../../src/contract/run/run-context.js';
-import { TERMINAL_STATES, type TerminalState } from '../../src/contract/run/run-state.js';
-import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';
-import { emptyBook, requestApproval } from '../../src/policy/approval/approval.js';
-import { EMPTY_LABEL } from '../../src/policy/labels.js';
+import type { ApprovalRule } from '../../src/core/contract/run/approval.js';
+import type { ExecutionCause } from '../../src/core/contract/fault.js';
+import { childContext, type RunContext } from '../../src/core/contract/run/run-context.js';
+import { TERMINAL_STATES, type TerminalState } from '../../src/core/contract/run/run-state.js';
+import { machinesFor, policyOf } from '../../src/core/kernel/pinned-policy.js';
+import { emptyBook, requestApproval } from '../../src/core/policy/approval/approval.js';
+import { EMPTY_LABEL } from '../../src/core/policy/labels.js';
 import { AGENT, CASE, editedPolicy, TREE, TreeDriver } from '../fixtures/tree.js';
 import { edgesOf, edgeText, recordMachine, machines, stateText, topState } from './chart.js';
 

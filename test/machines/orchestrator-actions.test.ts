@@ -11,11 +11,11 @@ import {
   type StartAgentEvent,
 } from '../../machines/orchestrator.js';
 import type { RunOutput } from '../../machines/run.js';
-import { artifactRef, type ArtifactRef } from '../../src/contract/artifact-ref.js';
-import type { RunContext } from '../../src/contract/run/run-context.js';
-import { EMPTY_LABEL } from '../../src/policy/labels.js';
-import type { Policy } from '../../src/policy/policy.js';
-import { amountsOf, limitsOf, openAccount } from '../../src/run/budget.js';
+import { artifactRef, type ArtifactRef } from '../../src/core/contract/artifact-ref.js';
+import type { RunContext } from '../../src/core/contract/run/run-context.js';
+import { EMPTY_LABEL } from '../../src/core/policy/labels.js';
+import type { Policy } from '../../src/core/policy/policy.js';
+import { amountsOf, limitsOf, openAccount } from '../../src/core/run/budget.js';
 import { ANNA } from '../fixtures/governed.js';
 import { RUN } from '../fixtures/privileged.js';
 import { shippedPolicy } from '../fixtures/shipped-policy.js';

@@ -2,10 +2,10 @@
 // its own. Method: real trees with failures on command.
 
 import { describe, expect, test } from '@jest/globals';
-import type { OverlayFact } from '../../src/contract/policy/overlay.js';
-import type { RunRecord } from '../../src/contract/run/run-record.js';
-import { restoreTree, type TreeSnapshot } from '../../src/kernel/tree.js';
-import { RunRecords } from '../../src/run/run-records.js';
+import type { OverlayFact } from '../../src/core/contract/policy/overlay.js';
+import type { RunRecord } from '../../src/core/contract/run/run-record.js';
+import { restoreTree, type TreeSnapshot } from '../../src/core/kernel/tree.js';
+import { RunRecords } from '../../src/core/run/run-records.js';
 import { GovernedTree, governedPolicy } from '../fixtures/governed.js';
 import { AGENT, editedPolicy, essence, TREE, TreeDriver } from '../fixtures/tree.js';
 

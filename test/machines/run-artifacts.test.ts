@@ -4,8 +4,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { withRefs } from '../../machines/run-artifacts.js';
 import { RUN_INPUTS } from '../../machines/flags.js';
-import { artifactRef, type Artifact, type ArtifactRef } from '../../src/contract/artifact-ref.js';
-import { sha256 } from '../../src/contract/hash.js';
+import { artifactRef, type Artifact, type ArtifactRef } from '../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../src/core/contract/hash.js';
 import { AGENT, CASE, proposal, TREE, TreeDriver } from '../fixtures/tree.js';
 
 const artifact = (kind: Artifact['kind'], text: string): Artifact => ({

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { authzEmission, FINAL_STATES, isDoneEvent, verdictOf, type MediatedOutcome } from '../../machines/run.js';
-import { artifactRef } from '../../src/contract/artifact-ref.js';
+import { artifactRef } from '../../src/core/contract/artifact-ref.js';
 import { RUN } from '../fixtures/privileged.js';
 import { edgesOf, edgeText, machines, nodesOf, topEdges } from './chart.js';
 

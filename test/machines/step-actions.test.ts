@@ -4,10 +4,10 @@ import { describe, expect, test } from '@jest/globals';
 import { RUN_ENDING_DENIAL } from '../../machines/authorize-step.js';
 import { createMachines } from '../../machines/index.js';
 import type { StepMemory } from '../../machines/step-memory.js';
-import { artifactRef } from '../../src/contract/artifact-ref.js';
-import type { OverlayFact } from '../../src/contract/policy/overlay.js';
-import type { SeenProposal } from '../../src/contract/run/entry.js';
-import { UNDECIDED_AUTHORIZATION } from '../../src/step/authorization.js';
+import { artifactRef } from '../../src/core/contract/artifact-ref.js';
+import type { OverlayFact } from '../../src/core/contract/policy/overlay.js';
+import type { SeenProposal } from '../../src/core/contract/run/entry.js';
+import { UNDECIDED_AUTHORIZATION } from '../../src/core/step/authorization.js';
 import { CASE, proposal } from '../fixtures/tree.js';
 import {
   attempting,

@@ -13,11 +13,11 @@ import {
   stepRequestHash,
 } from '../../machines/step-attempts.js';
 import type { StepMemory } from '../../machines/step-memory.js';
-import { artifactRef } from '../../src/contract/artifact-ref.js';
-import { canonicalJson } from '../../src/contract/canonical-json.js';
-import { sha256 } from '../../src/contract/hash.js';
-import { limitsOf, openAccount } from '../../src/run/budget.js';
-import { UNDECIDED_AUTHORIZATION } from '../../src/step/authorization.js';
+import { artifactRef } from '../../src/core/contract/artifact-ref.js';
+import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { sha256 } from '../../src/core/contract/hash.js';
+import { limitsOf, openAccount } from '../../src/core/run/budget.js';
+import { UNDECIDED_AUTHORIZATION } from '../../src/core/step/authorization.js';
 import {
   attempting,
   CALL,

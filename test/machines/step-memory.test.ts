@@ -3,9 +3,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { markEmission, requestedApproval } from '../../machines/step-memory.js';
 import { shippedPolicy } from '../fixtures/shipped-policy.js';
-import { UNDECIDED_AUTHORIZATION } from '../../src/step/authorization.js';
-import type { Verdict } from '../../src/policy/verdict.js';
-import { UNKNOWN_IDENTITY } from '../../src/step/validate-schema.js';
+import { UNDECIDED_AUTHORIZATION } from '../../src/core/step/authorization.js';
+import type { Verdict } from '../../src/core/policy/verdict.js';
+import { UNKNOWN_IDENTITY } from '../../src/core/step/validate-schema.js';
 import { attempting, CALL, PROPOSER, RECEIVED_AT } from './attempts.js';
 
 const DIGEST = 'd'.repeat(64);

@@ -3,15 +3,15 @@ import type { AnyActorRef, AnyTransitionDefinition, InspectionEvent } from 'xsta
 import { createMachines } from '../../machines/index.js';
 import type { MediatedMachine } from '../../machines/mediated.js';
 import type { StepInput, StepMachine } from '../../machines/step.js';
-import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
-import type { SandboxFacts } from '../../src/contract/run/effect.js';
-import type { SeenProposal } from '../../src/contract/run/entry.js';
-import type { OverlayFact } from '../../src/contract/policy/overlay.js';
-import { policyOf } from '../../src/kernel/pinned-policy.js';
-import { emptyBook } from '../../src/policy/approval/approval.js';
-import { EMPTY_LABEL } from '../../src/policy/labels.js';
-import type { Policy } from '../../src/policy/policy.js';
-import { limitsOf, openAccount } from '../../src/run/budget.js';
+import { artifactRef, type Artifact } from '../../src/core/contract/artifact-ref.js';
+import type { SandboxFacts } from '../../src/core/contract/run/effect.js';
+import type { SeenProposal } from '../../src/core/contract/run/entry.js';
+import type { OverlayFact } from '../../src/core/contract/policy/overlay.js';
+import { policyOf } from '../../src/core/kernel/pinned-policy.js';
+import { emptyBook } from '../../src/core/policy/approval/approval.js';
+import { EMPTY_LABEL } from '../../src/core/policy/labels.js';
+import type { Policy } from '../../src/core/policy/policy.js';
+import { limitsOf, openAccount } from '../../src/core/run/budget.js';
 import { ABSENT, AGENT, CASE, editedPolicy, FILE, ONE_FILE, proposal, SHIPPED, TreeDriver } from '../fixtures/tree.js';
 import { edgesOf, edgeText, guardText, recordMachine, machines, type Edge } from './chart.js';
 

@@ -1,8 +1,8 @@
 // What a tool says of its failure, and the keys of requests that can be repeated, inside a tree (C94, C95).
 
 import { expect, test } from '@jest/globals';
-import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
-import type { ExecutionCause } from '../../src/contract/fault.js';
+import { artifactRef, type Artifact } from '../../src/core/contract/artifact-ref.js';
+import type { ExecutionCause } from '../../src/core/contract/fault.js';
 import { GovernedTree, governedPolicy } from '../fixtures/governed.js';
 import { AGENT } from '../fixtures/tree.js';
 

@@ -3,47 +3,47 @@
 import { readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
-/** Folders of test/ whose suites cover src/step, src/policy and machines within milliseconds. */
+/** Folders of test/ whose suites cover src/core/step, src/core/policy and machines within milliseconds. */
 const FOLDERS = ['step', 'policy', 'machines', 'session', 'kernel', 'run', 'replay'];
 
 /** Suites that need seconds each for what the others find as well, or top-level await, which a bundle cannot have. */
 const LEFT_OUT = new Set([
-  'test/kernel/determinism.test.ts',
-  'test/kernel/flags.test.ts',
-  'test/kernel/fold.test.ts',
-  'test/kernel/oracle.test.ts',
-  'test/kernel/snapshot.test.ts',
-  'test/kernel/tree.test.ts',
+  'test/core/kernel/determinism.test.ts',
+  'test/core/kernel/flags.test.ts',
+  'test/core/kernel/fold.test.ts',
+  'test/core/kernel/oracle.test.ts',
+  'test/core/kernel/snapshot.test.ts',
+  'test/core/kernel/tree.test.ts',
   'test/machines/governed.test.ts',
-  'test/policy/policy-fuzz.test.ts',
-  'test/replay/policy/simulate.test.ts',
-  'test/replay/state-at.test.ts',
-  'test/replay/tree-course.test.ts',
-  'test/run/audit-events.test.ts',
-  'test/run/run-records.test.ts',
+  'test/core/policy/policy-fuzz.test.ts',
+  'test/features/simulation/simulate.test.ts',
+  'test/core/replay/state-at.test.ts',
+  'test/core/replay/tree-course.test.ts',
+  'test/core/run/audit-events.test.ts',
+  'test/core/run/run-records.test.ts',
 ]);
 
 /** Suites that need over half a second each. Only mutants of their own folder run them. */
 const SLOW = new Set([
-  'test/kernel/recorded-time.test.ts',
-  'test/kernel/refusals.test.ts',
+  'test/core/kernel/recorded-time.test.ts',
+  'test/core/kernel/refusals.test.ts',
   'test/machines/budgets.test.ts',
   'test/machines/overlay.test.ts',
-  'test/policy/approval/approval.test.ts',
-  'test/policy/approval/voter-identity.test.ts',
-  'test/policy/content/passage-search.test.ts',
-  'test/policy/files/check-policy.test.ts',
-  'test/policy/labels.test.ts',
-  'test/policy/lint/lint-policy.test.ts',
-  'test/policy/overlay.test.ts',
-  'test/replay/histories.test.ts',
-  'test/run/budget.test.ts',
-  'test/step/policy-matrix.test.ts',
-  'test/session/judge-report.test.ts',
-  'test/session/next-action.test.ts',
-  'test/session/random-walk.test.ts',
-  'test/session/spec/check-spec.test.ts',
-  'test/session/step-proof.test.ts',
+  'test/core/policy/approval/approval.test.ts',
+  'test/core/policy/approval/voter-identity.test.ts',
+  'test/core/policy/content/passage-search.test.ts',
+  'test/core/policy/files/check-policy.test.ts',
+  'test/core/policy/labels.test.ts',
+  'test/features/policy-lint/lint-policy.test.ts',
+  'test/core/policy/overlay.test.ts',
+  'test/core/replay/histories.test.ts',
+  'test/core/run/budget.test.ts',
+  'test/core/step/policy-matrix.test.ts',
+  'test/core/session/judge-report.test.ts',
+  'test/core/session/next-action.test.ts',
+  'test/core/session/random-walk.test.ts',
+  'test/core/session/spec/check-spec.test.ts',
+  'test/core/session/step-proof.test.ts',
 ]);
 
 /** The suites for a mutant of `source`, in order: its namesake, its folder, then the fast suites of other folders. */

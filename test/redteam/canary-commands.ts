@@ -3,9 +3,9 @@
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { CliCommand } from '../../src/cli/command.js';
-import { COMMANDS } from '../../src/cli/turnpike-command.js';
-import { turnpike } from '../cli/fake-io.js';
+import type { CliCommand } from '../../src/interfaces/cli/command.js';
+import { COMMANDS } from '../../src/interfaces/cli/turnpike-command.js';
+import { turnpike } from '../interfaces/cli/fake-io.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import type { Output } from './canary-http.js';
 import { CASE, SPEC, type CanaryWorld } from './canary-world.js';

@@ -2,13 +2,13 @@
 // content. The routes and their parameters are those of the route table: a route with a new parameter, or a new POST,
 // must be added here, or the walk fails.
 
-import { artifactRef } from '../../src/contract/artifact-ref.js';
-import { RIGHTS, type Right } from '../../src/contract/token.js';
-import { ROUTES } from '../../src/service/http/routes/routes.js';
-import type { Route } from '../../src/service/http/routes/route.js';
-import { homeInspectorSource } from '../../src/service/inspector/ledger-inspector-source.js';
-import type { InspectorSource } from '../../src/service/inspector/inspector-source.js';
-import { HttpBench } from '../service/http/http-harness.js';
+import { artifactRef } from '../../src/core/contract/artifact-ref.js';
+import { RIGHTS, type Right } from '../../src/core/contract/token.js';
+import { ROUTES } from '../../src/interfaces/http/routes/routes.js';
+import type { Route } from '../../src/interfaces/http/routes/route.js';
+import { homeInspectorSource } from '../../src/interfaces/inspector/ledger-inspector-source.js';
+import type { InspectorSource } from '../../src/interfaces/inspector/inspector-source.js';
+import { HttpBench } from '../interfaces/http/http-harness.js';
 import { CASE, SPEC, type CanaryWorld } from './canary-world.js';
 
 export interface Output {

@@ -1,13 +1,13 @@
 // Planted leaks: ways by which content of a withholding lane gets out. The walk must find each.
 
 import { gzipSync } from 'node:zlib';
-import { artifactRef } from '../../src/contract/artifact-ref.js';
-import { writeEvidence } from '../../src/runtime/evidence/write-evidence.js';
-import { homePaths, openHome } from '../../src/runtime/home/home.js';
-import { readLedgerSigner } from '../../src/runtime/home/ledger-key.js';
-import type { Route } from '../../src/service/http/routes/route.js';
-import { ROUTES } from '../../src/service/http/routes/routes.js';
-import type { InspectorSource } from '../../src/service/inspector/inspector-source.js';
+import { artifactRef } from '../../src/core/contract/artifact-ref.js';
+import { writeEvidence } from '../../src/features/evidence/write-evidence.js';
+import { homePaths, openHome } from '../../src/home/home.js';
+import { readLedgerSigner } from '../../src/home/ledger-key.js';
+import type { Route } from '../../src/interfaces/http/routes/route.js';
+import { ROUTES } from '../../src/interfaces/http/routes/routes.js';
+import type { InspectorSource } from '../../src/interfaces/inspector/inspector-source.js';
 import { httpOutputs } from './canary-http.js';
 import { plantedWorld, type CanaryWorld } from './canary-world.js';
 import { kindsIn, walked } from './canary-walk.js';

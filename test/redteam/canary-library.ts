@@ -3,15 +3,15 @@
 
 import { inspect } from 'node:util';
 import type { InspectionEvent } from 'xstate';
-import { inspectionHub } from '../../src/adapters/inspector/inspection-hub.js';
-import { statelyObserver } from '../../src/adapters/inspector/stately-observer.js';
-import { artifactRef } from '../../src/contract/artifact-ref.js';
+import { inspectionHub } from '../../src/interfaces/inspector/xstate/inspection-hub.js';
+import { statelyObserver } from '../../src/interfaces/inspector/xstate/stately-observer.js';
+import { artifactRef } from '../../src/core/contract/artifact-ref.js';
 import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { watchLedger } from '../../src/runtime/ledger/watch-ledger.js';
-import { renderOneFile } from '../../src/service/inspector/one-file.js';
-import { homeInspectorSource } from '../../src/service/inspector/ledger-inspector-source.js';
-import { createOffer } from '../../src/service/mcp/offer.js';
-import { clientOf, serviceOn } from '../service/mcp/mcp-harness.js';
+import { renderOneFile } from '../../src/interfaces/inspector/one-file.js';
+import { homeInspectorSource } from '../../src/interfaces/inspector/ledger-inspector-source.js';
+import { createOffer } from '../../src/interfaces/mcp/offer.js';
+import { clientOf, serviceOn } from '../interfaces/mcp/mcp-harness.js';
 import type { Output } from './canary-http.js';
 import { CASE, type CanaryWorld } from './canary-world.js';
 

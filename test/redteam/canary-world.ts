@@ -2,12 +2,12 @@
 // not, which shows that the search finds released content.
 
 import Type from 'typebox';
-import { systemClock } from '../../src/adapters/system/system-clock.js';
-import type { SessionSpec } from '../../src/contract/session/session-spec.js';
-import type { Log } from '../../src/ports/log.js';
-import type { Inspector } from '../../src/kernel/interpreter/inert-inspector.js';
+import { systemClock } from '../../src/system/system-clock.js';
+import type { SessionSpec } from '../../src/core/contract/session/session-spec.js';
+import type { Log } from '../../src/engine/ports/log.js';
+import type { Inspector } from '../../src/core/kernel/interpreter/inert-inspector.js';
 import { defineTarget, defineTool } from '../../src/runtime/effects/define-effects.js';
-import type { TurnpikeOptions } from '../../src/runtime/turnpike.js';
+import type { TurnpikeOptions } from '../../src/host/turnpike.js';
 import { Bench, type BenchOptions } from '../fixtures/bench.js';
 import { serviceEdit } from '../fixtures/service.js';
 import { canary, type Canary } from './canary-search.js';

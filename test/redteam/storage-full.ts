@@ -7,10 +7,10 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, rmSync, statfsSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { winstonLog } from '../../src/adapters/system/winston-log.js';
-import { CodedError } from '../../src/errors.js';
+import { winstonLog } from '../../src/system/winston-log.js';
+import { CodedError } from '../../src/core/errors.js';
 import type { AgentRun } from '../../src/runtime/agents/agent-run.js';
-import { openTurnpike, type Turnpike } from '../../src/runtime/turnpike.js';
+import { openTurnpike, type Turnpike } from '../../src/host/turnpike.js';
 
 const KIB = 1_024;
 const SIZE = '32m';

@@ -7,11 +7,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { winstonLog } from '../../src/adapters/system/winston-log.js';
-import { CodedError } from '../../src/errors.js';
+import { winstonLog } from '../../src/system/winston-log.js';
+import { CodedError } from '../../src/core/errors.js';
 import type { AgentRun } from '../../src/runtime/agents/agent-run.js';
 import type { StorageOptions } from '../../src/runtime/storage/storage-options.js';
-import { openTurnpike, type Turnpike } from '../../src/runtime/turnpike.js';
+import { openTurnpike, type Turnpike } from '../../src/host/turnpike.js';
 import { Random } from '../simulation/random.js';
 
 export interface StorageCampaign {

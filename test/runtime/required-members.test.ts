@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { requireMembers } from '../../src/runtime/required-members.js';
-import type { Turnpike } from '../../src/runtime/turnpike.js';
+import type { Turnpike } from '../../src/host/turnpike.js';
 import { Bench } from '../fixtures/bench.js';
 import { service } from '../fixtures/service.js';
 

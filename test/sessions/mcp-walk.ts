@@ -9,11 +9,11 @@ import { once } from 'node:events';
 import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { Entry } from '../../src/contract/run/entry.js';
-import type { NextStep, SessionAnswer, SessionData } from '../../src/contract/session/session-answer.js';
-import { homePaths, openHome } from '../../src/runtime/home/home.js';
+import type { Entry } from '../../src/core/contract/run/entry.js';
+import type { NextStep, SessionAnswer, SessionData } from '../../src/core/contract/session/session-answer.js';
+import { homePaths, openHome } from '../../src/home/home.js';
 import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
-import { call, type Called } from '../service/mcp/mcp-harness.js';
+import { call, type Called } from '../interfaces/mcp/mcp-harness.js';
 import { ROOT } from '../sources.js';
 
 const SPEC = join(ROOT, 'docs/examples/spec.yaml');

@@ -1,13 +1,13 @@
 // Invariants of a session after every input: unique events happen at most once, and every answer has an instruction.
 
-import { canonicalJson } from '../../src/contract/canonical-json.js';
-import type { EntryBody } from '../../src/contract/run/entry.js';
-import type { SessionAnswer } from '../../src/contract/session/session-answer.js';
-import type { SpecTask } from '../../src/contract/session/session-spec.js';
-import { isEntryBody } from '../../src/contract/validators.js';
-import { auditGates } from '../../src/session/gate.js';
-import { hasSettledTasks } from '../../src/session/progress.js';
-import { activationId, CONSUMED_MAX, type SessionState } from '../../src/session/session-state.js';
+import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import type { EntryBody } from '../../src/core/contract/run/entry.js';
+import type { SessionAnswer } from '../../src/core/contract/session/session-answer.js';
+import type { SpecTask } from '../../src/core/contract/session/session-spec.js';
+import { isEntryBody } from '../../src/core/contract/validators.js';
+import { auditGates } from '../../src/core/session/gate.js';
+import { hasSettledTasks } from '../../src/core/session/progress.js';
+import { activationId, CONSUMED_MAX, type SessionState } from '../../src/core/session/session-state.js';
 import type { SessionDriver } from '../fixtures/session.js';
 
 export class SessionWatch {

@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/ports/clock.js';
+import type { Clock } from '../../src/engine/ports/clock.js';
 import type { Faults } from './faults.js';
 import type { Process } from './process.js';
 import type { Random } from './random.js';

@@ -1,9 +1,9 @@
 // The lifecycle of every run as its entries record it, compared with the tables of S4 §3 and §6, which are literals
 // here.
 
-import type { AuditEvent } from '../../src/contract/run/audit-event.js';
-import type { RunCreated } from '../../src/contract/run/entry.js';
-import { isTerminal, RUN_STATES, type RunKind, type RunState } from '../../src/contract/run/run-state.js';
+import type { AuditEvent } from '../../src/core/contract/run/audit-event.js';
+import type { RunCreated } from '../../src/core/contract/run/entry.js';
+import { isTerminal, RUN_STATES, type RunKind, type RunState } from '../../src/core/contract/run/run-state.js';
 import type { History } from './history.js';
 
 const EDGES: Readonly<Record<RunState, readonly RunState[]>> = {

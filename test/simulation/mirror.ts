@@ -1,7 +1,7 @@
-import type { MemoryState } from '../../src/adapters/memory/memory-state.js';
-import { NO_PREV, type Entry, type SealedEntry } from '../../src/contract/run/entry.js';
-import { sealEntry } from '../../src/ledger/seal-entry.js';
-import type { Batch, TreeAppend } from '../../src/ports/ledger/ledger-store.js';
+import type { MemoryState } from '../../src/stores/memory/memory-state.js';
+import { NO_PREV, type Entry, type SealedEntry } from '../../src/core/contract/run/entry.js';
+import { sealEntry } from '../../src/core/ledger/seal-entry.js';
+import type { Batch, TreeAppend } from '../../src/engine/ports/ledger/ledger-store.js';
 
 interface End {
   readonly seq: number;

@@ -1,8 +1,8 @@
 // The files of all cases, in memory: the part of a sandbox that the contract of the port describes.
 
-import type { Effect, EffectResult, PathFact } from '../../src/contract/run/effect.js';
-import type { ExecutionCause } from '../../src/contract/fault.js';
-import type { JsonObject } from '../../src/contract/json.js';
+import type { Effect, EffectResult, PathFact } from '../../src/core/contract/run/effect.js';
+import type { ExecutionCause } from '../../src/core/contract/fault.js';
+import type { JsonObject } from '../../src/core/contract/json.js';
 import type { Random } from './random.js';
 
 interface Node {

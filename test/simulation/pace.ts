@@ -1,4 +1,4 @@
-import type { Pace } from '../../src/ports/pace.js';
+import type { Pace } from '../../src/engine/ports/pace.js';
 import { count, type Faults } from './faults.js';
 import type { Agenda, Process } from './process.js';
 import type { Random } from './random.js';

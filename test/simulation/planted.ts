@@ -1,11 +1,11 @@
 // Planted bugs, each in the ports only: a simulation that does not find them proves nothing.
 
-import type { SandboxFacts } from '../../src/contract/run/effect.js';
-import type { Entry, SealedEntry } from '../../src/contract/run/entry.js';
-import { UNPINNED } from '../../src/contract/shapes.js';
-import type { Clock } from '../../src/ports/clock.js';
-import type { Sandbox } from '../../src/ports/effects/sandbox.js';
-import type { Batch, CommitResult, LedgerStore } from '../../src/ports/ledger/ledger-store.js';
+import type { SandboxFacts } from '../../src/core/contract/run/effect.js';
+import type { Entry, SealedEntry } from '../../src/core/contract/run/entry.js';
+import { UNPINNED } from '../../src/core/contract/shapes.js';
+import type { Clock } from '../../src/engine/ports/clock.js';
+import type { Sandbox } from '../../src/engine/ports/effects/sandbox.js';
+import type { Batch, CommitResult, LedgerStore } from '../../src/engine/ports/ledger/ledger-store.js';
 import { ForwardingStore } from '../fixtures/forwarding-store.js';
 import { Mirror } from './mirror.js';
 import { Random } from './random.js';

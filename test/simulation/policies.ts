@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { gitBlobId } from '../../src/adapters/policy/manifest-policy-source.js';
-import { sha256 } from '../../src/contract/hash.js';
-import { POLICY_FILES, type Pin, type PinProblem, type PolicyFile } from '../../src/contract/policy/pins.js';
-import { PolicyError } from '../../src/errors.js';
-import type { LoadedPolicyFile, PolicySource } from '../../src/ports/policy-source.js';
+import { gitBlobId } from '../../src/home/policy/manifest-policy-source.js';
+import { sha256 } from '../../src/core/contract/hash.js';
+import { POLICY_FILES, type Pin, type PinProblem, type PolicyFile } from '../../src/core/contract/policy/pins.js';
+import { PolicyError } from '../../src/core/errors.js';
+import type { LoadedPolicyFile, PolicySource } from '../../src/engine/ports/policy-source.js';
 import { shippedContract } from '../../src/runtime/shipped-contract.js';
 import { unapproved } from '../fixtures/unapproved.js';
 import { never, type Process } from './process.js';

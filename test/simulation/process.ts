@@ -1,6 +1,6 @@
 // The processes that run one after another on one disk, and their pending work.
 
-import type { Turnpike } from '../../src/runtime/turnpike.js';
+import type { Turnpike } from '../../src/host/turnpike.js';
 import type { Random } from './random.js';
 
 /** One life of the system, from an opening to a crash or a close. */

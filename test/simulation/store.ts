@@ -1,17 +1,17 @@
 // The store and the external head as one process sees them: real memory stores over a disk that survives every crash,
 // with faults at each call.
 
-import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
-import type { MemoryState } from '../../src/adapters/memory/memory-state.js';
-import { LedgerError } from '../../src/errors.js';
+import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
+import type { MemoryState } from '../../src/stores/memory/memory-state.js';
+import { LedgerError } from '../../src/core/errors.js';
 import type {
   Batch,
   CommitResult,
   ExternalHeadStore,
   LedgerStore,
   LogHead,
-} from '../../src/ports/ledger/ledger-store.js';
-import type { RecordBatch } from '../../src/ports/ledger/run-records.js';
+} from '../../src/engine/ports/ledger/ledger-store.js';
+import type { RecordBatch } from '../../src/engine/ports/ledger/run-records.js';
 import { never, type Process } from './process.js';
 import type { World } from './world.js';
 

@@ -1,13 +1,13 @@
 // The invariants, checked as the ledger grows: each entry is checked once, when it is durable.
 
-import type { MemoryState } from '../../src/adapters/memory/memory-state.js';
-import type { Effect, EffectResult } from '../../src/contract/run/effect.js';
-import { NO_PREV, type Entry, type RecordedInput, type ResultInput } from '../../src/contract/run/entry.js';
-import { sha256 } from '../../src/contract/hash.js';
-import { isTerminal } from '../../src/contract/run/run-state.js';
-import { Fold } from '../../src/kernel/fold.js';
-import { leafHash } from '../../src/ledger/proof/merkle.js';
-import type { StoredEntry } from '../../src/ports/ledger/ledger-store.js';
+import type { MemoryState } from '../../src/stores/memory/memory-state.js';
+import type { Effect, EffectResult } from '../../src/core/contract/run/effect.js';
+import { NO_PREV, type Entry, type RecordedInput, type ResultInput } from '../../src/core/contract/run/entry.js';
+import { sha256 } from '../../src/core/contract/hash.js';
+import { isTerminal } from '../../src/core/contract/run/run-state.js';
+import { Fold } from '../../src/core/kernel/fold.js';
+import { leafHash } from '../../src/core/ledger/proof/merkle.js';
+import type { StoredEntry } from '../../src/engine/ports/ledger/ledger-store.js';
 import type { History } from './history.js';
 import { Lives } from './lives.js';
 import { isLocalRead } from './sandbox.js';

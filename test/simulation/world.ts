@@ -1,21 +1,21 @@
 // The whole system in one process: a disk that survives crashes, a clock, files, policies, and the one Turnpike that is
 // open on them. Everything happens only when the simulation says so, and one seed determines all randomness.
 
-import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
-import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
-import { MemoryState } from '../../src/adapters/memory/memory-state.js';
-import { ephemeralKey } from '../../src/adapters/keys/session-key.js';
+import { memoryHeadStore } from '../../src/stores/memory/memory-head-store.js';
+import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
+import { MemoryState } from '../../src/stores/memory/memory-state.js';
+import { ephemeralKey } from '../../src/stores/keys/session-key.js';
 import type { Recovery } from '../../src/engine/tree-engine.js';
-import { CodedError } from '../../src/errors.js';
-import { DEFAULT_INTERPRETER } from '../../src/kernel/interpreter/default-interpreter.js';
-import type { Interpreter } from '../../src/kernel/interpreter/interpreter.js';
-import { EMPTY_HEAD } from '../../src/ledger/proof/merkle.js';
-import type { Clock } from '../../src/ports/clock.js';
-import type { Sandbox } from '../../src/ports/effects/sandbox.js';
-import type { LedgerStore, LogHead } from '../../src/ports/ledger/ledger-store.js';
-import type { Log } from '../../src/ports/log.js';
+import { CodedError } from '../../src/core/errors.js';
+import { DEFAULT_INTERPRETER } from '../../src/core/kernel/interpreter/default-interpreter.js';
+import type { Interpreter } from '../../src/core/kernel/interpreter/interpreter.js';
+import { EMPTY_HEAD } from '../../src/core/ledger/proof/merkle.js';
+import type { Clock } from '../../src/engine/ports/clock.js';
+import type { Sandbox } from '../../src/engine/ports/effects/sandbox.js';
+import type { LedgerStore, LogHead } from '../../src/engine/ports/ledger/ledger-store.js';
+import type { Log } from '../../src/engine/ports/log.js';
 import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
-import { openTurnpikeIn, type Turnpike, type TurnpikeOptions } from '../../src/runtime/turnpike.js';
+import { openTurnpikeIn, type Turnpike, type TurnpikeOptions } from '../../src/host/turnpike.js';
 import { SimClock } from './clock.js';
 import { Faults } from './faults.js';
 import { History, type Invariant } from './history.js';

@@ -1,10 +1,10 @@
 // All attacks on one entry of a ledger: removed, duplicated, exchanged with the next one, followed by a forged one, and
 // changed in each of its fields; and every possible truncation.
 
-import { canonicalJson } from '../../src/contract/canonical-json.js';
-import { isJsonObject, type JsonObject } from '../../src/contract/json.js';
-import type { ProblemKind } from '../../src/ledger/verification/ledger-problem.js';
-import { leafHash } from '../../src/ledger/proof/merkle.js';
+import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { isJsonObject, type JsonObject } from '../../src/core/contract/json.js';
+import type { ProblemKind } from '../../src/core/ledger/verification/ledger-problem.js';
+import { leafHash } from '../../src/core/ledger/proof/merkle.js';
 import type { Row } from './ledgers.js';
 
 /** What an attacker corrects after the attack. */

@@ -8,8 +8,8 @@
 //   at the entry or its neighbour. Changed inputs may result in a history that the machines could have recorded; those
 //   are counted.
 
-import { leafHash } from '../../src/ledger/proof/merkle.js';
-import type { LedgerProblem } from '../../src/ledger/verification/ledger-problem.js';
+import { leafHash } from '../../src/core/ledger/proof/merkle.js';
+import type { LedgerProblem } from '../../src/core/ledger/verification/ledger-problem.js';
 import { Tally } from '../crash/tally.js';
 import { ATTACKERS, attacksOn, type Attack, type Attacker } from './attacks.js';
 import { headOf, problemsOf, randomLedger, rechained, type Ledger } from './ledgers.js';

@@ -1,14 +1,14 @@
 // Ledgers of random runs as rows, and the data that a verifier gets of them.
 
-import type { Artifact } from '../../src/contract/artifact-ref.js';
-import { canonicalJson } from '../../src/contract/canonical-json.js';
-import { NO_PREV } from '../../src/contract/run/entry.js';
-import type { JsonObject } from '../../src/contract/json.js';
-import type { LedgerProblem } from '../../src/ledger/verification/ledger-problem.js';
-import { EMPTY_HEAD, extendHead, leafHash } from '../../src/ledger/proof/merkle.js';
-import { verifyLedger } from '../../src/ledger/verification/verify-ledger.js';
-import type { EntryPlace, LogHead } from '../../src/ports/ledger/ledger-store.js';
-import { ReplayCheck } from '../../src/replay/check-replay.js';
+import type { Artifact } from '../../src/core/contract/artifact-ref.js';
+import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { NO_PREV } from '../../src/core/contract/run/entry.js';
+import type { JsonObject } from '../../src/core/contract/json.js';
+import type { LedgerProblem } from '../../src/core/ledger/verification/ledger-problem.js';
+import { EMPTY_HEAD, extendHead, leafHash } from '../../src/core/ledger/proof/merkle.js';
+import { verifyLedger } from '../../src/core/ledger/verification/verify-ledger.js';
+import type { EntryPlace, LogHead } from '../../src/engine/ports/ledger/ledger-store.js';
+import { ReplayCheck } from '../../src/core/replay/check-replay.js';
 import { randomTree } from '../fixtures/random-tree.js';
 
 export interface Row {

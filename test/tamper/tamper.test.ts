@@ -2,8 +2,8 @@
 // chain does not reveal, and the kinds of manual attacks on one ledger.
 
 import { describe, expect, test } from '@jest/globals';
-import type { ProblemKind } from '../../src/ledger/verification/ledger-problem.js';
-import { ReplayCheck } from '../../src/replay/check-replay.js';
+import type { ProblemKind } from '../../src/core/ledger/verification/ledger-problem.js';
+import { ReplayCheck } from '../../src/core/replay/check-replay.js';
 import { sized } from '../fixtures/campaign.js';
 import { tamper } from './campaign.js';
 import { headOf, problemsOf, randomLedger, rechained, type Ledger, type Row } from './ledgers.js';

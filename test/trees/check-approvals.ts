@@ -1,9 +1,9 @@
 // D7, from the vote events: whatever a policy requires approval for was approved by enough people, for that request of
 // that run, in time, and not twice with one approval.
 
-import type { ApprovalRule } from '../../src/contract/run/approval.js';
-import { canonicalJson } from '../../src/contract/canonical-json.js';
-import { sha256 } from '../../src/contract/hash.js';
+import type { ApprovalRule } from '../../src/core/contract/run/approval.js';
+import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { sha256 } from '../../src/core/contract/hash.js';
 import {
   actOf,
   behalfOf,

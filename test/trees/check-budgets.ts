@@ -2,8 +2,8 @@
 // the bytes of a payload or a result, elapsed time). But no step passes AUTHORIZE, and no run is created for it, unless
 // one step, its runs, a millisecond, a byte and a token were left when it began.
 
-import { BUDGET_KINDS, type BudgetKind, type Limits } from '../../src/contract/run/budget.js';
-import type { ProposalInput, StartAgentInput } from '../../src/contract/run/entry.js';
+import { BUDGET_KINDS, type BudgetKind, type Limits } from '../../src/core/contract/run/budget.js';
+import type { ProposalInput, StartAgentInput } from '../../src/core/contract/run/entry.js';
 import { behalfOf, verdictsOf, type Faults, type Life, type Story, type TurnRecord, type Traced } from './story.js';
 
 type Spent = Record<BudgetKind, number>;

@@ -1,11 +1,11 @@
 // The output of a tree is a function of its inputs: folding its ledger, continuing from a snapshot, and XState's own
 // actors give the same bytes (S2-06, D16, U-06).
 
-import { canonicalJson } from '../../src/contract/canonical-json.js';
-import type { OverlayFact } from '../../src/contract/policy/overlay.js';
-import { Fold } from '../../src/kernel/fold.js';
-import type { Decision, TreeInput } from '../../src/kernel/decision.js';
-import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
+import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import type { OverlayFact } from '../../src/core/contract/policy/overlay.js';
+import { Fold } from '../../src/core/kernel/fold.js';
+import type { Decision, TreeInput } from '../../src/core/kernel/decision.js';
+import { restoreTree, Tree, type TreeSnapshot } from '../../src/core/kernel/tree.js';
 import { ROOT, type Played } from './play.js';
 import { isVote, type Faults } from './story.js';
 

@@ -1,7 +1,7 @@
 // Information flow (S4-84, S4-85): follows what an agent has read from result to result, and compares it with the
 // recorded label of every mediated run, and with what was allowed.
 
-import type { Label } from '../../src/contract/policy/labels.js';
+import type { Label } from '../../src/core/contract/policy/labels.js';
 import { actOf, behalfOf, endOf, stateIn, verdictsOf, type Act, type Faults, type Life, type Story } from './story.js';
 
 interface Known {

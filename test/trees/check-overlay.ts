@@ -1,6 +1,6 @@
 // D1: nothing is allowed that the overlay at the time of the request denies, and the decision names its epoch.
 
-import { OVERLAY_MATCHERS, type OverlayFact, type OverlaySubject } from '../../src/contract/policy/overlay.js';
+import { OVERLAY_MATCHERS, type OverlayFact, type OverlaySubject } from '../../src/core/contract/policy/overlay.js';
 import {
   actOf,
   behalfOf,

@@ -1,11 +1,11 @@
 // The meaning of the numbers of a turn. The first choice is the plainest one: shrinking leads there.
 
-import type { BudgetLimits } from '../../src/contract/run/budget.js';
-import type { EffectResult, PathFact } from '../../src/contract/run/effect.js';
-import type { StartAgentInput, StartRunInput, VoteInput } from '../../src/contract/run/entry.js';
-import { EXECUTION_CAUSES, type ExecutionCause } from '../../src/contract/fault.js';
-import type { JsonObject } from '../../src/contract/json.js';
-import type { OverlayFact, OverlayRule } from '../../src/contract/policy/overlay.js';
+import type { BudgetLimits } from '../../src/core/contract/run/budget.js';
+import type { EffectResult, PathFact } from '../../src/core/contract/run/effect.js';
+import type { StartAgentInput, StartRunInput, VoteInput } from '../../src/core/contract/run/entry.js';
+import { EXECUTION_CAUSES, type ExecutionCause } from '../../src/core/contract/fault.js';
+import type { JsonObject } from '../../src/core/contract/json.js';
+import type { OverlayFact, OverlayRule } from '../../src/core/contract/policy/overlay.js';
 import type { Turn } from './turns.js';
 
 const pick = <T>(values: readonly [T, ...T[]], n: number): T => values[n % values.length] ?? values[0];

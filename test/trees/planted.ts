@@ -1,8 +1,8 @@
 // Planted bugs, each a change of a ledger as a broken machine would have written it: at least one for every rule. A
 // check that does not find its own bug does not check anything.
 
-import type { AuditEvent } from '../../src/contract/run/audit-event.js';
-import type { Entry, RunCreated } from '../../src/contract/run/entry.js';
+import type { AuditEvent } from '../../src/core/contract/run/audit-event.js';
+import type { Entry, RunCreated } from '../../src/core/contract/run/entry.js';
 import type { Played } from './play.js';
 import type { CheckName } from './checks.js';
 import { isVote, stateIn, turnRecordsOf, type TurnRecord } from './story.js';

@@ -2,15 +2,15 @@
 // is stored as in a ledger, with the content of the inputs.
 
 import type { Command } from '../../machines/emission.js';
-import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
-import type { EffectResult, PathFact } from '../../src/contract/run/effect.js';
-import type { ProposalMark, RecordedInput, RunCreated, SeenProposal } from '../../src/contract/run/entry.js';
-import { sha256 } from '../../src/contract/hash.js';
-import type { JsonObject } from '../../src/contract/json.js';
-import type { OverlayFact } from '../../src/contract/policy/overlay.js';
-import type { StepTrace } from '../../src/contract/run/step-trace.js';
-import type { Decision, TreeInput } from '../../src/kernel/decision.js';
-import { Tree } from '../../src/kernel/tree.js';
+import { artifactRef, type Artifact } from '../../src/core/contract/artifact-ref.js';
+import type { EffectResult, PathFact } from '../../src/core/contract/run/effect.js';
+import type { ProposalMark, RecordedInput, RunCreated, SeenProposal } from '../../src/core/contract/run/entry.js';
+import { sha256 } from '../../src/core/contract/hash.js';
+import type { JsonObject } from '../../src/core/contract/json.js';
+import type { OverlayFact } from '../../src/core/contract/policy/overlay.js';
+import type { StepTrace } from '../../src/core/contract/run/step-trace.js';
+import type { Decision, TreeInput } from '../../src/core/kernel/decision.js';
+import { Tree } from '../../src/core/kernel/tree.js';
 import { pinned, type Pinned } from './policies.js';
 import { actFor, agentFor, budgetFor, causeFor, overlayFor, startFor, statusFor, voterFor } from './choices.js';
 import type { Plot, Turn } from './turns.js';

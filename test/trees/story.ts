@@ -2,13 +2,13 @@
 // policy function: entries alone determine what a run is.
 
 import type { Command, RunTermination, Reply } from '../../machines/emission.js';
-import type { AuditEvent } from '../../src/contract/run/audit-event.js';
-import type { Entry, RecordedInput, RunCreated } from '../../src/contract/run/entry.js';
-import { sha256 } from '../../src/contract/hash.js';
-import type { JsonObject } from '../../src/contract/json.js';
-import type { RunState } from '../../src/contract/run/run-state.js';
-import type { StepTrace } from '../../src/contract/run/step-trace.js';
-import type { Policy } from '../../src/policy/policy.js';
+import type { AuditEvent } from '../../src/core/contract/run/audit-event.js';
+import type { Entry, RecordedInput, RunCreated } from '../../src/core/contract/run/entry.js';
+import { sha256 } from '../../src/core/contract/hash.js';
+import type { JsonObject } from '../../src/core/contract/json.js';
+import type { RunState } from '../../src/core/contract/run/run-state.js';
+import type { StepTrace } from '../../src/core/contract/run/step-trace.js';
+import type { Policy } from '../../src/core/policy/policy.js';
 import type { Played } from './play.js';
 
 /** One input and all that it caused. */

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const COMMAND = join(ROOT, 'dist/src/cli/main.js');
+const COMMAND = join(ROOT, 'dist/src/interfaces/cli/main.js');
 const ADDRESS = /(http:\/\/127\.0\.0\.1:\d+)\/#token=(\S+)\n/;
 const START_MS_MAX = 60_000;
 

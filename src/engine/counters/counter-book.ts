@@ -7,16 +7,16 @@
 //       nothing.
 //   N4. Steps are kept for as long as the longest window. Counters without a window need only their sum.
 
-import { windowStart } from '../../contract/policy/counters/window-start.js';
+import { windowStart } from '../../core/contract/policy/counters/window-start.js';
 import {
   counterFact,
   type CounterFact,
   type CounterQuery,
   type CounterWindow,
-} from '../../contract/policy/counters/counters.js';
-import type { Entry, FactsInput, RecordedInput } from '../../contract/run/entry.js';
-import type { StepTrace } from '../../contract/run/step-trace.js';
-import type { TreeEntry } from '../../ledger/readable-ledger.js';
+} from '../../core/contract/policy/counters/counters.js';
+import type { Entry, FactsInput, RecordedInput } from '../../core/contract/run/entry.js';
+import type { StepTrace } from '../../core/contract/run/step-trace.js';
+import type { TreeEntry } from '../../core/ledger/readable-ledger.js';
 import { CounterAccount } from './counter-account.js';
 
 const UNKNOWN_MAX = 65_536;

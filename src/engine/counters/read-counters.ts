@@ -1,10 +1,10 @@
 // Reads from the ledger what counters need.
 
-import { nameInTree } from '../../contract/entry-name.js';
-import type { Entry } from '../../contract/run/entry.js';
-import { LedgerError } from '../../errors.js';
-import { checkEntry } from '../../ledger/verification/check-entry.js';
-import type { LedgerStore, StoredEntry, TreeEntry } from '../../ports/ledger/ledger-store.js';
+import { nameInTree } from '../../core/contract/entry-name.js';
+import type { Entry } from '../../core/contract/run/entry.js';
+import { LedgerError } from '../../core/errors.js';
+import { checkEntry } from '../../core/ledger/verification/check-entry.js';
+import type { LedgerStore, StoredEntry, TreeEntry } from '../ports/ledger/ledger-store.js';
 import { CounterBook } from './counter-book.js';
 
 /** A book with all entries of the log. @throws LedgerError */

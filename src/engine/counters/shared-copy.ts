@@ -3,9 +3,9 @@
 // entries than this one has decided, the copy has those of the other worker from the moment on at which it reads them:
 // what has been decided instead will be refused.
 
-import type { SealedEntry } from '../../contract/run/entry.js';
-import type { CounterFact } from '../../contract/policy/counters/counters.js';
-import type { LedgerStore, TreeEntry } from '../../ports/ledger/ledger-store.js';
+import type { SealedEntry } from '../../core/contract/run/entry.js';
+import type { CounterFact } from '../../core/contract/policy/counters/counters.js';
+import type { LedgerStore, TreeEntry } from '../ports/ledger/ledger-store.js';
 import { CounterBook, type AppliedEntry } from './counter-book.js';
 import { firstIndex, noteBeginning, readEntry } from './read-counters.js';
 

@@ -15,17 +15,17 @@
 //   V6. Counters over a run or a tree need no version: only entries of the tree change them, and its length is
 //       compared.
 
-import type { Decision } from '../../kernel/decision.js';
-import { findSharedCounters } from '../../kernel/sandbox-changes.js';
-import type { Tree } from '../../kernel/tree.js';
-import type { CounterFact } from '../../contract/policy/counters/counters.js';
+import type { Decision } from '../../core/kernel/decision.js';
+import { findSharedCounters } from '../../core/kernel/sandbox-changes.js';
+import type { Tree } from '../../core/kernel/tree.js';
+import type { CounterFact } from '../../core/contract/policy/counters/counters.js';
 import type {
   AppendStatus,
   QuotaChange,
   SharedAppend,
   SharedBatch,
   SharedLedgerStore,
-} from '../../ports/ledger/shared-store.js';
+} from '../ports/ledger/shared-store.js';
 import type { Submission } from '../tree-engine.js';
 import { accountKey, treeOf } from './counter-book.js';
 import type { EngineCounters } from './engine-counters.js';

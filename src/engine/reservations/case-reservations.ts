@@ -2,8 +2,8 @@
 // change runs after the commit of its decision, so comparing the quota with current usage alone would be wrong. The
 // engine records this amount next to the usage, as a fact of the decision's input (C82).
 
-import { findAction } from '../../contract/policy/actions.js';
-import type { Effect, SandboxRequest, PathFact, SandboxAmount, SandboxFacts } from '../../contract/run/effect.js';
+import { findAction } from '../../core/contract/policy/actions.js';
+import type { Effect, SandboxRequest, PathFact, SandboxAmount, SandboxFacts } from '../../core/contract/run/effect.js';
 
 /** A sandbox change that is decided but not yet made. */
 export type SandboxChange = Pick<Effect, 'action' | 'args' | 'before' | 'case_id' | 'idempotency_key'>;

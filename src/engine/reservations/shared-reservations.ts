@@ -16,18 +16,18 @@
 //   Q6. A reservation that the copy loses may be of a change that another worker has made since the usage was measured:
 //       the usage is measured again.
 
-import { findAction } from '../../contract/policy/actions.js';
-import type { Effect, SandboxRequest, SandboxAmount, SandboxFacts } from '../../contract/run/effect.js';
-import type { Decision } from '../../kernel/decision.js';
-import { findPendingGather } from '../../kernel/sandbox-changes.js';
-import type { Tree } from '../../kernel/tree.js';
+import { findAction } from '../../core/contract/policy/actions.js';
+import type { Effect, SandboxRequest, SandboxAmount, SandboxFacts } from '../../core/contract/run/effect.js';
+import type { Decision } from '../../core/kernel/decision.js';
+import { findPendingGather } from '../../core/kernel/sandbox-changes.js';
+import type { Tree } from '../../core/kernel/tree.js';
 import type {
   AppendStatus,
   CaseReservation,
   QuotaChange,
   SharedBatch,
   SharedLedgerStore,
-} from '../../ports/ledger/shared-store.js';
+} from '../ports/ledger/shared-store.js';
 import type { EffectOutcome } from '../effect-runner.js';
 import { isCounterId } from '../counters/shared-counters.js';
 import { withReserved } from '../tick/submissions.js';

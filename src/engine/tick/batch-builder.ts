@@ -1,7 +1,7 @@
-import type { ProposalMark, SealedEntry } from '../../contract/run/entry.js';
-import { InvariantError } from '../../errors.js';
-import { referencesOf } from '../../kernel/fold.js';
-import type { Decision } from '../../kernel/decision.js';
+import type { ProposalMark, SealedEntry } from '../../core/contract/run/entry.js';
+import { InvariantError } from '../../core/errors.js';
+import { referencesOf } from '../../core/kernel/fold.js';
+import type { Decision } from '../../core/kernel/decision.js';
 import type {
   Batch,
   AttachedArtifact,
@@ -9,7 +9,7 @@ import type {
   StoredSnapshot,
   TreeAppend,
   TreeRecoveryHint,
-} from '../../ports/ledger/ledger-store.js';
+} from '../ports/ledger/ledger-store.js';
 
 /** What one input adds to a batch. */
 export interface BatchContribution {

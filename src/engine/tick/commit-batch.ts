@@ -1,6 +1,6 @@
-import { LedgerError } from '../../errors.js';
+import { LedgerError } from '../../core/errors.js';
 import type { CommitMeter } from '../tree-engine.js';
-import type { Batch, CommitResult, LedgerStore } from '../../ports/ledger/ledger-store.js';
+import type { Batch, CommitResult, LedgerStore } from '../ports/ledger/ledger-store.js';
 
 /** Maximum number of times to send one batch. */
 export const SENDS_MAX = 5;

@@ -12,15 +12,15 @@
 //       tree is found only after the marks were looked up waits for the next tick.
 //   T6. An input whose counters cannot be read yet waits for the next tick, with all later inputs of its tree.
 
-import { isOpeningInput } from '../../contract/run/entry.js';
-import type { OverlayFact } from '../../contract/policy/overlay.js';
-import { InvariantError } from '../../errors.js';
-import type { Command, Decision, RunTermination, Reply, Timer, TreeInput } from '../../kernel/decision.js';
-import { findFactsRequest, isMidStep } from '../../kernel/sandbox-changes.js';
-import type { Tree } from '../../kernel/tree.js';
-import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
-import type { Log } from '../../ports/log.js';
-import type { Secrets } from '../../ports/secrets.js';
+import { isOpeningInput } from '../../core/contract/run/entry.js';
+import type { OverlayFact } from '../../core/contract/policy/overlay.js';
+import { InvariantError } from '../../core/errors.js';
+import type { Command, Decision, RunTermination, Reply, Timer, TreeInput } from '../../core/kernel/decision.js';
+import { findFactsRequest, isMidStep } from '../../core/kernel/sandbox-changes.js';
+import type { Tree } from '../../core/kernel/tree.js';
+import type { LedgerStore } from '../ports/ledger/ledger-store.js';
+import type { Log } from '../ports/log.js';
+import type { Secrets } from '../../core/contract/secrets.js';
 import { BatchBuilder } from './batch-builder.js';
 import { completeInput, toRecordedOverlay } from './complete-input.js';
 import type { EngineCounters } from '../counters/engine-counters.js';

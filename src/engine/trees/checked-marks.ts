@@ -1,8 +1,8 @@
 // Marks decide which request is a repeat, and which step answers it. They are rows next to the entries, so each mark
 // that is found is compared with the entry that it names.
 
-import { nameInTree } from '../../contract/entry-name.js';
-import { LedgerError } from '../../errors.js';
+import { nameInTree } from '../../core/contract/entry-name.js';
+import { LedgerError } from '../../core/errors.js';
 import type {
   InputMark,
   LedgerStore,
@@ -10,7 +10,7 @@ import type {
   MarkOf,
   ProposalMark,
   TreeEntry,
-} from '../../ports/ledger/ledger-store.js';
+} from '../ports/ledger/ledger-store.js';
 
 /** What a mark says of its entry, and of the trace of its step. */
 interface MarkedEntry {

@@ -1,8 +1,8 @@
-import type { StepTrace } from '../../contract/run/step-trace.js';
-import { rebuildResponse, type RecordedStep } from '../../kernel/rebuild-response.js';
-import type { Tree } from '../../kernel/tree.js';
-import { requireContent } from '../../ledger/require-content.js';
-import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
+import type { StepTrace } from '../../core/contract/run/step-trace.js';
+import { rebuildResponse, type RecordedStep } from '../../core/kernel/rebuild-response.js';
+import type { Tree } from '../../core/kernel/tree.js';
+import { requireContent } from '../../core/ledger/require-content.js';
+import type { LedgerStore } from '../ports/ledger/ledger-store.js';
 
 /** The location of a proposal, and the policy and exposure of its step. */
 export interface ProposedStep extends Pick<RecordedStep, 'policy' | 'exposure'> {

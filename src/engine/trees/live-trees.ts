@@ -1,7 +1,7 @@
-import type { Decision, Timer } from '../../kernel/decision.js';
-import { Tree } from '../../kernel/tree.js';
-import type { LedgerStore, StoredSnapshot, TreeRecoveryHint } from '../../ports/ledger/ledger-store.js';
-import type { Log } from '../../ports/log.js';
+import type { Decision, Timer } from '../../core/kernel/decision.js';
+import { Tree } from '../../core/kernel/tree.js';
+import type { LedgerStore, StoredSnapshot, TreeRecoveryHint } from '../ports/ledger/ledger-store.js';
+import type { Log } from '../ports/log.js';
 import { isUnfoldable } from '../failures.js';
 import { foldOn, foldTree, foldTrees, type FoldedTree } from './fold-trees.js';
 import { nextSnapshotSeq, snapshotOf, type FoldOptions } from './snapshots.js';

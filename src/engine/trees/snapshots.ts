@@ -4,12 +4,12 @@
 // one of the same tree is as good as the newest: folding goes on with the entries after it.
 
 import { timingSafeEqual } from 'node:crypto';
-import { sha256 } from '../../contract/hash.js';
-import type { Interpretation } from '../../kernel/interpreter/interpreter.js';
-import { restoreTree, type Tree, type TreeSnapshot } from '../../kernel/tree.js';
-import { requireContent } from '../../ledger/require-content.js';
-import type { LedgerStore, StoredSnapshot, TreeEntry } from '../../ports/ledger/ledger-store.js';
-import type { Secrets } from '../../ports/secrets.js';
+import { sha256 } from '../../core/contract/hash.js';
+import type { Interpretation } from '../../core/kernel/interpreter/interpreter.js';
+import { restoreTree, type Tree, type TreeSnapshot } from '../../core/kernel/tree.js';
+import { requireContent } from '../../core/ledger/require-content.js';
+import type { LedgerStore, StoredSnapshot, TreeEntry } from '../ports/ledger/ledger-store.js';
+import type { Secrets } from '../../core/contract/secrets.js';
 
 /** Minimum entries between two snapshots of a tree: two dozen reads, which fold in a few milliseconds. */
 export const SNAPSHOT_ENTRIES = 192;

@@ -5,11 +5,11 @@
 //   L2. If the label of a read is not known here, the append counts as raising: a version too many costs one repeated
 //       computation.
 
-import type { Label } from '../../contract/policy/labels.js';
-import type { Decision } from '../../kernel/decision.js';
-import { labelAfter } from '../../kernel/label-after.js';
-import type { Tree } from '../../kernel/tree.js';
-import type { CaseLabelChange } from '../../ports/ledger/shared-store.js';
+import type { Label } from '../../core/contract/policy/labels.js';
+import type { Decision } from '../../core/kernel/decision.js';
+import { labelAfter } from '../../core/kernel/label-after.js';
+import type { Tree } from '../../core/kernel/tree.js';
+import type { CaseLabelChange } from '../ports/ledger/shared-store.js';
 import type { CaseLabelVersion } from '../tree-engine.js';
 
 /** Maximum cases that are remembered. */

@@ -2,9 +2,9 @@
 // their number costs the store nothing. A poll only reads: the leader integrates, and a follower if the leader stands
 // still (`log-leader.ts`).
 
-import type { Clock } from '../../ports/clock.js';
-import type { LogHead, PendingAppend } from '../../ledger/readable-ledger.js';
-import type { LogStore } from '../../ports/ledger/log-store.js';
+import type { Clock } from '../ports/clock.js';
+import type { LogHead, PendingAppend } from '../../core/ledger/readable-ledger.js';
+import type { LogStore } from '../ports/ledger/log-store.js';
 
 /** Interval of the poll while callers wait, in ms. */
 export const INTEGRATION_POLL_MS = 25;

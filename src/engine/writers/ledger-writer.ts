@@ -1,5 +1,5 @@
-import type { Batch, CommitResult } from '../../ports/ledger/ledger-store.js';
-import type { GrownTree } from '../../ports/ledger/shared-store.js';
+import type { Batch, CommitResult } from '../ports/ledger/ledger-store.js';
+import type { GrownTree } from '../ports/ledger/shared-store.js';
 import type { RecoveringEngine } from '../recovery.js';
 import type { EngineCounters } from '../counters/engine-counters.js';
 import type { Reservations } from '../reservations/quota-reservations.js';

@@ -6,9 +6,9 @@
 //   I3. A leader that stands still blocks nothing: if the same append is pending for a whole follower interval, the
 //       follower integrates. The compare-and-set on the size of the log orders them.
 
-import type { Clock } from '../../ports/clock.js';
-import type { Log } from '../../ports/log.js';
-import type { SharedLedgerStore } from '../../ports/ledger/shared-store.js';
+import type { Clock } from '../ports/clock.js';
+import type { Log } from '../ports/log.js';
+import type { SharedLedgerStore } from '../ports/ledger/shared-store.js';
 
 /** Interval of the leader while appends are pending, in ms. */
 export const LEADER_MS = 50;

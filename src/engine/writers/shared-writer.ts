@@ -19,14 +19,14 @@
 //       second batch present. Only a worker that sent it twice, and has the duties that the first one took, committed
 //       it.
 
-import { LedgerError } from '../../errors.js';
+import { LedgerError } from '../../core/errors.js';
 import type {
   AppendStatus,
   GrownTree,
   SharedAppend,
   SharedBatch,
   SharedLedgerStore,
-} from '../../ports/ledger/shared-store.js';
+} from '../ports/ledger/shared-store.js';
 import { joinChecks } from '../counters/join-checks.js';
 import { isCounterId, SharedCounters } from '../counters/shared-counters.js';
 import { SharedReservations } from '../reservations/shared-reservations.js';

@@ -1,4 +1,4 @@
-import { RunError } from '../../errors.js';
+import { RunError } from '../../core/errors.js';
 
 /** The limit of queued proposals of one agent run (D4). The next one fails with AGENT_BUSY, which is not a step. */
 export const QUEUED_PROPOSALS_MAX = 64;

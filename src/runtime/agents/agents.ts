@@ -1,20 +1,20 @@
 // Creates agent runs and their handles, and matches responses and endings to the callers that wait for them.
 
 import type { RunTermination, Reply } from '../../../machines/emission.js';
-import { parseOwnJson } from '../../contract/json/own-json.js';
-import { artifactRef, type Artifact } from '../../contract/artifact-ref.js';
-import type { StepResponse } from '../../contract/run/response.js';
+import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { artifactRef, type Artifact } from '../../core/contract/artifact-ref.js';
+import type { StepResponse } from '../../core/contract/run/response.js';
 import type { SubmissionResult, EngineListener, NewInput, TreeEngine } from '../../engine/tree-engine.js';
 import { checkedMarks } from '../../engine/trees/checked-marks.js';
 import type { CompletedStep } from '../../engine/trees/completed-step.js';
-import { IntegrationError, InvariantError, LedgerError, RunError } from '../../errors.js';
-import type { KnownRun, Tree } from '../../kernel/tree.js';
-import type { Policy } from '../../policy/policy.js';
-import type { Ids } from '../../ports/ids.js';
-import type { KeepAlive } from '../../ports/pace.js';
-import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
-import type { Log } from '../../ports/log.js';
-import { auditFailureResponse } from '../../step/concluded-step.js';
+import { IntegrationError, InvariantError, LedgerError, RunError } from '../../core/errors.js';
+import type { KnownRun, Tree } from '../../core/kernel/tree.js';
+import type { Policy } from '../../core/policy/policy.js';
+import type { Ids } from '../../engine/ports/ids.js';
+import type { KeepAlive } from '../../engine/ports/pace.js';
+import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
+import type { Log } from '../../engine/ports/log.js';
+import { auditFailureResponse } from '../../core/step/concluded-step.js';
 import { createDeferred, ignoreRejection, type DeferredPromise } from '../deferred.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
 import type { PolicyCache } from '../policy-cache.js';

@@ -1,11 +1,11 @@
 // The case of a run tree whose caller gives none. No case is invented for callers to share: where policy requires a
 // case, the run has none and is denied; elsewhere it has a case of its own.
 
-import type { RunContext } from '../../contract/run/run-context.js';
-import { CaseId } from '../../contract/shapes.js';
-import { usageError } from '../../errors.js';
-import type { Policy } from '../../policy/policy.js';
-import { isCaseRequired } from '../../policy/scope.js';
+import type { RunContext } from '../../core/contract/run/run-context.js';
+import { CaseId } from '../../core/contract/shapes.js';
+import { usageError } from '../../core/errors.js';
+import type { Policy } from '../../core/policy/policy.js';
+import { isCaseRequired } from '../../core/policy/scope.js';
 import { AGENT_DEFAULTS, validateField } from './open-input.js';
 
 /** Followed by the id of the root run. No caller can name such a case for a new run. */

@@ -2,12 +2,12 @@
 // again by the key. Its id is derived from the key, so that two processes that start it at once begin one run, in every
 // store.
 
-import { canonicalJson } from '../../contract/canonical-json.js';
-import { sha256 } from '../../contract/hash.js';
-import type { RunContext } from '../../contract/run/run-context.js';
+import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { sha256 } from '../../core/contract/hash.js';
+import type { RunContext } from '../../core/contract/run/run-context.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
-import { InvariantError, RunError, usageError } from '../../errors.js';
-import type { KnownRun, Tree } from '../../kernel/tree.js';
+import { InvariantError, RunError, usageError } from '../../core/errors.js';
+import type { KnownRun, Tree } from '../../core/kernel/tree.js';
 import type { LedgerReader } from '../ledger/ledger-reader.js';
 import type { AgentOptions, AgentRun, RunEnding } from './agent-run.js';
 import type { Agents } from './agents.js';

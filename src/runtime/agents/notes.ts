@@ -1,13 +1,13 @@
 // Stores free text for the ledger: as an artifact of its case, with a reference or hash in the entry (S4-62, C90).
 
-import { artifactRef, type Artifact, type ArtifactRef } from '../../contract/artifact-ref.js';
-import { sha256 } from '../../contract/hash.js';
-import type { RunContext } from '../../contract/run/run-context.js';
-import { usageError } from '../../errors.js';
-import type { Policy } from '../../policy/policy.js';
+import { artifactRef, type Artifact, type ArtifactRef } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
+import type { RunContext } from '../../core/contract/run/run-context.js';
+import { usageError } from '../../core/errors.js';
+import type { Policy } from '../../core/policy/policy.js';
 import type { SubmitOptions } from './agent-run.js';
-import { shouldHashNames } from '../../step/requests/recorded-names.js';
-import { toCancelReason, isIdentifier, toRecordedScopeValue } from '../../contract/free-text.js';
+import { shouldHashNames } from '../../core/step/requests/recorded-names.js';
+import { toCancelReason, isIdentifier, toRecordedScopeValue } from '../../core/contract/free-text.js';
 
 /** The number of characters that are stored of one note. */
 const NOTE_CHARS_MAX = 4_000;

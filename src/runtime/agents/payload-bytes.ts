@@ -1,4 +1,4 @@
-import { usageError } from '../../errors.js';
+import { usageError } from '../../core/errors.js';
 
 /**
  * The largest accepted payload. Policy limits are far lower; a payload that policy rejects is stored, in whole or as a

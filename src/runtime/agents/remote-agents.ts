@@ -1,9 +1,9 @@
 // Remote agent runs (D3): no caller has a handle on them, so each is addressed by its id, in this process or through
 // the owner of the home.
 
-import { usageError } from '../../errors.js';
-import type { StepResponse } from '../../contract/run/response.js';
-import type { TerminalState } from '../../contract/run/run-state.js';
+import { usageError } from '../../core/errors.js';
+import type { StepResponse } from '../../core/contract/run/response.js';
+import type { TerminalState } from '../../core/contract/run/run-state.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { rootRunIdOf, type LedgerReader } from '../ledger/ledger-reader.js';
 import type { AgentOptions, SubmitOptions } from './agent-run.js';

@@ -1,4 +1,4 @@
-import { RunError } from '../../errors.js';
+import { RunError } from '../../core/errors.js';
 
 export const runClosedError = (): RunError =>
   new RunError({ code: 'CLOSED', message: 'this process has released the run' });

@@ -1,15 +1,15 @@
 // The requests for approval of one agent run, and the request of one of its proposals (D7).
 
 import type { TreeEngine } from '../../engine/tree-engine.js';
-import { readLabel } from '../../kernel/context-readers.js';
-import type { Tree } from '../../kernel/tree.js';
-import type { ApprovalEntry } from '../../contract/run/approval.js';
-import { approvalStatus, type ApprovalStatus } from '../../policy/approval/approval.js';
-import { EMPTY_LABEL } from '../../policy/labels.js';
-import { ruleOfEntry } from '../../policy/approval/obligation.js';
-import type { Policy } from '../../policy/policy.js';
-import type { Clock } from '../../ports/clock.js';
-import { needsApproval } from '../../step/approval-need.js';
+import { readLabel } from '../../core/kernel/context-readers.js';
+import type { Tree } from '../../core/kernel/tree.js';
+import type { ApprovalEntry } from '../../core/contract/run/approval.js';
+import { approvalStatus, type ApprovalStatus } from '../../core/policy/approval/approval.js';
+import { EMPTY_LABEL } from '../../core/policy/labels.js';
+import { ruleOfEntry } from '../../core/policy/approval/obligation.js';
+import type { Policy } from '../../core/policy/policy.js';
+import type { Clock } from '../../engine/ports/clock.js';
+import { needsApproval } from '../../core/step/approval-need.js';
 import { canonicalizeArgs, parseRequest, requestIn } from '../ledger/request-content.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
 

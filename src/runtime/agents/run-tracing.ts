@@ -1,5 +1,5 @@
-import type { TraceCarrier } from '../../contract/trace-context.js';
-import type { RunContext } from '../../contract/run/run-context.js';
+import type { TraceCarrier } from '../../core/contract/trace-context.js';
+import type { RunContext } from '../../core/contract/run/run-context.js';
 
 /** What a starter of runs reports to telemetry. The reports never throw. */
 export interface RunTracing {

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer';
-import { canonicalJson } from '../../contract/canonical-json.js';
-import type { Json } from '../../contract/json.js';
+import { canonicalJson } from '../../core/contract/canonical-json.js';
+import type { Json } from '../../core/contract/json.js';
 
 /** Neither clients of coding agents nor SDKs give a reason for a call. */
 const REASONING = 'not given by client';

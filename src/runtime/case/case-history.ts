@@ -8,10 +8,10 @@
 //   C3. A promotion, and a decision about an export, do not read the whole log. They compare the end of each tree with
 //       what the engine or the run records know of it, so they detect a tree that lost its last entries.
 
-import { isOpeningInput, type Entry, type EntryType } from '../../contract/run/entry.js';
-import { LedgerError } from '../../errors.js';
-import { EMPTY_HEAD, extendHead, leafHash } from '../../ledger/proof/merkle.js';
-import type { LedgerStore, LogHead, StoredEntry, TreeSummary } from '../../ports/ledger/ledger-store.js';
+import { isOpeningInput, type Entry, type EntryType } from '../../core/contract/run/entry.js';
+import { LedgerError } from '../../core/errors.js';
+import { EMPTY_HEAD, extendHead, leafHash } from '../../core/ledger/proof/merkle.js';
+import type { LedgerStore, LogHead, StoredEntry, TreeSummary } from '../../engine/ports/ledger/ledger-store.js';
 import { parseCaseEntry, hasMatchingEnvelope } from './entry-envelope.js';
 import { mergeTrees } from './merge-trees.js';
 import { tamperedEntryError, tamperedTreeError, type TreeCursor, type TreeTip } from './tree-cursor.js';

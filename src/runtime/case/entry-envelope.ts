@@ -1,11 +1,11 @@
 // Checks a stored entry, as far as one entry can be verified alone.
 
-import { parseOwnJson } from '../../contract/json/own-json.js';
-import { quote } from '../../contract/canonical-json.js';
-import { ENTRY_TYPES, type Entry, type EntryType } from '../../contract/run/entry.js';
-import { isJsonObject, type Json } from '../../contract/json.js';
-import { isEntryBody } from '../../contract/validators.js';
-import type { StoredEntry } from '../../ports/ledger/ledger-store.js';
+import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { quote } from '../../core/contract/canonical-json.js';
+import { ENTRY_TYPES, type Entry, type EntryType } from '../../core/contract/run/entry.js';
+import { isJsonObject, type Json } from '../../core/contract/json.js';
+import { isEntryBody } from '../../core/contract/validators.js';
+import type { StoredEntry } from '../../engine/ports/ledger/ledger-store.js';
 import { tamperedEntryError } from './tree-cursor.js';
 
 /**

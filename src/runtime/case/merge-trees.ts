@@ -1,6 +1,6 @@
 // Merges several trees into log order, as a stream.
 
-import type { LedgerStore, StoredEntry, TreeSummary } from '../../ports/ledger/ledger-store.js';
+import type { LedgerStore, StoredEntry, TreeSummary } from '../../engine/ports/ledger/ledger-store.js';
 import { tamperedTreeError, TreeCursor } from './tree-cursor.js';
 
 /**

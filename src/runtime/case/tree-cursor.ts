@@ -1,12 +1,12 @@
 // Reads the entries of one tree and verifies each: it is the next of its tree, has the stored hash, and names the hash
 // of the entry before it. The tree alone cannot prove that its last entry is the last.
 
-import { nameInLedger } from '../../contract/entry-name.js';
-import { quote } from '../../contract/canonical-json.js';
-import { NO_PREV } from '../../contract/run/entry.js';
-import { LedgerError } from '../../errors.js';
-import { leafHash } from '../../ledger/proof/merkle.js';
-import type { LedgerStore, StoredEntry, TreeEntry } from '../../ports/ledger/ledger-store.js';
+import { nameInLedger } from '../../core/contract/entry-name.js';
+import { quote } from '../../core/contract/canonical-json.js';
+import { NO_PREV } from '../../core/contract/run/entry.js';
+import { LedgerError } from '../../core/errors.js';
+import { leafHash } from '../../core/ledger/proof/merkle.js';
+import type { LedgerStore, StoredEntry, TreeEntry } from '../../engine/ports/ledger/ledger-store.js';
 
 /** How many entries a tree has, and the leaf hash of its last one. */
 export interface TreeTip {

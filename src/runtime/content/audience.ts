@@ -1,8 +1,8 @@
 // Who may read content of the ledger (decision 0035). Only the deciding code can create an audience. Like a capability,
 // a copy or an object of the same shape is rejected. The grant is stored outside the object, so it cannot be changed.
 
-import { InvariantError } from '../../errors.js';
-import type { EntryPlace } from '../../ports/ledger/ledger-store.js';
+import { InvariantError } from '../../core/errors.js';
+import type { EntryPlace } from '../../engine/ports/ledger/ledger-store.js';
 
 declare const audienceBrand: unique symbol;
 
@@ -38,7 +38,7 @@ export const OBSERVERS: Audience = createAudience({ kind: 'observers' });
 export const approverAudience = ({ tree_id, seq }: EntryPlace, sha256: string): Audience =>
   createAudience({ kind: 'approver', place: { tree_id, seq }, sha256 });
 
-/** Only for `src/runtime/effects/export-effects.ts`, after it has compared the lanes with the approved ones. */
+/** Only for `src/features/exports/export-effects.ts`, after it has compared the lanes with the approved ones. */
 export const exportAudience = (case_id: string): Audience => createAudience({ kind: 'export', case_id });
 
 /** @throws InvariantError for an object that was not created by a function above */

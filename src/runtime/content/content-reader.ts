@@ -2,11 +2,11 @@
 // here, for an audience. `test/content-access.test.ts` lists the code that may read the store itself, because it
 // decides, folds, verifies or erases, and passes no content on.
 
-import { systemPace } from '../../adapters/system/system-pace.js';
-import { artifactRef, isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
-import type { EntryPlace, LedgerStore, TreeEntry } from '../../ports/ledger/ledger-store.js';
-import type { Pace } from '../../ports/pace.js';
-import { readWithholding, omitContent } from '../evidence/lane-withholding.js';
+import { systemPace } from '../../system/system-pace.js';
+import { artifactRef, isWithheld, type StoredArtifact } from '../../core/contract/artifact-ref.js';
+import type { EntryPlace, LedgerStore, TreeEntry } from '../../engine/ports/ledger/ledger-store.js';
+import type { Pace } from '../../engine/ports/pace.js';
+import { readWithholding, omitContent } from './lane-withholding.js';
 import { grantOf, type Audience, type ContentGrant } from './audience.js';
 
 /** Milliseconds that a pass over a tree works before other work runs. */

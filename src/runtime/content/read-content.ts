@@ -1,13 +1,13 @@
 // Lets a person read content of the ledger. Readings are audited like actions: the tree of the content records the
 // reading before the bytes are returned.
 
-import { parseOwnJson } from '../../contract/json/own-json.js';
-import { artifactRef, isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
+import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { artifactRef, isWithheld, type StoredArtifact } from '../../core/contract/artifact-ref.js';
 import type { NewInput, TreeEngine } from '../../engine/tree-engine.js';
-import { RunError } from '../../errors.js';
-import type { Clock } from '../../ports/clock.js';
-import type { Ids } from '../../ports/ids.js';
-import type { LedgerStore, StoredEntry } from '../../ports/ledger/ledger-store.js';
+import { RunError } from '../../core/errors.js';
+import type { Clock } from '../../engine/ports/clock.js';
+import type { Ids } from '../../engine/ports/ids.js';
+import type { LedgerStore, StoredEntry } from '../../engine/ports/ledger/ledger-store.js';
 import type { ApprovedRequest } from '../ledger/pending-approvals.js';
 import type { LedgerReader } from '../ledger/ledger-reader.js';
 import { validateActor, validateRole } from '../agents/open-input.js';

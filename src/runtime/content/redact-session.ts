@@ -1,11 +1,11 @@
 // Redacts a session for readers that are not its agent: if its lane withholds the spec, the texts of the spec become
 // hashes (C83). Ids, states and counts stay.
 
-import { isWithheld } from '../../contract/artifact-ref.js';
-import { sha256 } from '../../contract/hash.js';
-import type { SpecGate, SpecPhase, SpecTask } from '../../contract/session/session-spec.js';
-import type { NextStep, SessionAnswer, SessionData } from '../../contract/session/session-answer.js';
-import type { SessionState } from '../../session/session-state.js';
+import { isWithheld } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
+import type { SpecGate, SpecPhase, SpecTask } from '../../core/contract/session/session-spec.js';
+import type { NextStep, SessionAnswer, SessionData } from '../../core/contract/session/session-answer.js';
+import type { SessionState } from '../../core/session/session-state.js';
 import { OBSERVERS } from './audience.js';
 import type { ContentReader } from './content-reader.js';
 

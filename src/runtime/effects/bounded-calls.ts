@@ -1,12 +1,12 @@
 // Calls the service's code with a timeout and a size limit, validates its answer, and converts any error into an
 // outcome.
 
-import type { EffectResult } from '../../contract/run/effect.js';
-import type { JsonObject } from '../../contract/json.js';
-import { isJsonObject } from '../../contract/json.js';
-import { ActionFailedError, ActionNotExecutedError } from '../../errors.js';
-import type { Clock } from '../../ports/clock.js';
-import { scanJson } from '../../contract/json/scan-json.js';
+import type { EffectResult } from '../../core/contract/run/effect.js';
+import type { JsonObject } from '../../core/contract/json.js';
+import { isJsonObject } from '../../core/contract/json.js';
+import { ActionFailedError, ActionNotExecutedError } from '../../core/errors.js';
+import type { Clock } from '../../engine/ports/clock.js';
+import { scanJson } from '../../core/contract/json/scan-json.js';
 import { PlatformError, type CallLog } from './call-log.js';
 import { toolWordsOf } from './tool-words.js';
 import type { EffectContext, ReconcileOutcome } from './define-effects.js';

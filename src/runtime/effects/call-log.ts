@@ -1,10 +1,10 @@
 // Logs errors of the service's code. A message may contain the input of the call: in a tree whose policy has a lane
 // that withholds content, only its hash is logged (C83).
 
-import { sha256 } from '../../contract/hash.js';
+import { sha256 } from '../../core/contract/hash.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
-import { hasWithholdingLane } from '../../policy/content/withheld-content.js';
-import type { Log } from '../../ports/log.js';
+import { hasWithholdingLane } from '../../core/policy/content/withheld-content.js';
+import type { Log } from '../../engine/ports/log.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
 
 /** An error of the platform: its message contains no data of a call. */

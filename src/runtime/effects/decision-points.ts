@@ -1,17 +1,17 @@
 // Asks decision points, and keeps their answers as long as policy allows.
 
-import { canonicalJson } from '../../contract/canonical-json.js';
-import { sha256 } from '../../contract/hash.js';
+import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { sha256 } from '../../core/contract/hash.js';
 import {
   NO_REPLY,
   type DecisionAnswer,
   type DecisionQuery,
   type DecisionReply,
-} from '../../contract/policy/decision-points.js';
-import { readDecision } from '../../policy/decision-points/decision-queries.js';
-import type { Clock } from '../../ports/clock.js';
-import type { DecisionService } from '../../ports/effects/decision-service.js';
-import type { Log } from '../../ports/log.js';
+} from '../../core/contract/policy/decision-points.js';
+import { readDecision } from '../../core/policy/decision-points/decision-queries.js';
+import type { Clock } from '../../engine/ports/clock.js';
+import type { DecisionService } from '../../engine/ports/effects/decision-service.js';
+import type { Log } from '../../engine/ports/log.js';
 
 interface KeptAnswer {
   readonly answer: DecisionAnswer;

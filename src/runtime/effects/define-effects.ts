@@ -2,7 +2,7 @@
 // READ_RECORDS. A definition cannot be called directly: only the gateway reaches its code.
 
 import type { TObject, Static } from 'typebox';
-import type { RiskClass } from '../../contract/policy/actions.js';
+import type { RiskClass } from '../../core/contract/policy/actions.js';
 import {
   createCatalogue,
   findRegistrationProblem,
@@ -12,15 +12,15 @@ import {
   type RegisteredAction,
   type TargetDefinition,
   type ToolDefinition,
-} from '../../contract/policy/catalogue.js';
-import type { ConfidentialityFlag } from '../../contract/policy/labels.js';
-import type { JsonObject } from '../../contract/json.js';
-import type { WriteMode } from '../../contract/policy/lanes.js';
-import type { TraceCarrier } from '../../contract/trace-context.js';
-import { EXPORT_BUNDLE } from '../../contract/evidence/export-bundle.js';
-import { isConforming } from '../../contract/validators.js';
-import { InvariantError, usageError } from '../../errors.js';
-import type { RecordDatabase } from '../../ports/effects/records.js';
+} from '../../core/contract/policy/catalogue.js';
+import type { ConfidentialityFlag } from '../../core/contract/policy/labels.js';
+import type { JsonObject } from '../../core/contract/json.js';
+import type { WriteMode } from '../../core/contract/policy/lanes.js';
+import type { TraceCarrier } from '../../core/contract/trace-context.js';
+import { EXPORT_BUNDLE } from '../../core/contract/evidence/export-bundle.js';
+import { isConforming } from '../../core/contract/validators.js';
+import { InvariantError, usageError } from '../../core/errors.js';
+import type { RecordDatabase } from '../../engine/ports/effects/records.js';
 
 const TIMEOUT_MS_DEFAULT = 30_000;
 const RESULT_BYTES_DEFAULT = 1_048_576;

@@ -1,10 +1,10 @@
 // What the services of a ledger have registered, as their run trees pin it. A process without these services needs it
 // to check a policy that names their tools, tables and actions.
 
-import { NO_REGISTRATIONS, parseRegistrations, type Registrations } from '../../contract/policy/catalogue.js';
-import { isWithheld } from '../../contract/artifact-ref.js';
-import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
-import { scanJson } from '../../contract/json/scan-json.js';
+import { NO_REGISTRATIONS, parseRegistrations, type Registrations } from '../../core/contract/policy/catalogue.js';
+import { isWithheld } from '../../core/contract/artifact-ref.js';
+import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
+import { scanJson } from '../../core/contract/json/scan-json.js';
 
 /** Newest entries among which run trees are looked for, and how many of those are read. */
 const ENTRIES_READ = 65_536;

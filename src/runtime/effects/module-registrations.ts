@@ -1,7 +1,7 @@
 // The registrations of a service, from what its module exports.
 
-import type { Registrations } from '../../contract/policy/catalogue.js';
-import { usageError } from '../../errors.js';
+import type { Registrations } from '../../core/contract/policy/catalogue.js';
+import { usageError } from '../../core/errors.js';
 import {
   catalogueFrom,
   definitionKindOf,

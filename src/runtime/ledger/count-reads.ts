@@ -1,10 +1,10 @@
 // Counts what is read from a ledger, for a progress bar. A read within another one is not counted: it belongs to the
 // entry that the outer one has reached.
 
-import type { LedgerStore, StoredEntry } from '../../ports/ledger/ledger-store.js';
-import type { LineFile } from '../../ports/ledger/line-file.js';
-import { NO_PROGRESS, type ProgressReporter } from '../../ports/progress.js';
-import type { EvidenceBundle } from '../evidence/evidence-bundle.js';
+import type { LedgerStore, StoredEntry } from '../../engine/ports/ledger/ledger-store.js';
+import type { LineFile } from '../../engine/ports/ledger/line-file.js';
+import { NO_PROGRESS, type ProgressReporter } from '../../engine/ports/progress.js';
+import type { EvidenceBundle } from './evidence-bundle.js';
 
 const HASHING = 'hashing the file';
 

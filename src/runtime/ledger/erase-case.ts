@@ -1,13 +1,13 @@
 // Erasure (D14): destroys the content of a case. What the ledger proves about the case stays.
 
-import { CaseId } from '../../contract/shapes.js';
+import { CaseId } from '../../core/contract/shapes.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
-import { usageError } from '../../errors.js';
-import type { ArchiveTable } from '../../ports/ledger/archives.js';
-import type { HistoryCache } from '../../ports/ledger/history-cache.js';
-import type { ErasureResult } from '../../ports/ledger/ledger-store.js';
+import { usageError } from '../../core/errors.js';
+import type { ArchiveTable } from '../../engine/ports/ledger/archives.js';
+import type { HistoryCache } from '../../core/replay/history-cache.js';
+import type { ErasureResult } from '../../engine/ports/ledger/ledger-store.js';
 import type { ReplayPointRecorder } from './replay-point-recorder.js';
-import type { Operator } from '../operator/operator-acts.js';
+import type { Operator } from '../operator-acts.js';
 import { validateActor, validateField } from '../agents/open-input.js';
 
 /** What an erasure uses. Two parts cache tree states, and build them again from what can be folded. */

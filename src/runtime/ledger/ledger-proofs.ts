@@ -1,10 +1,10 @@
 // Creates proofs about a ledger from its store. The store is not trusted: its data must lead to the root of the signed
 // checkpoint, or no proof is made.
 
-import { nameInLedger } from '../../contract/entry-name.js';
-import { LedgerError, usageError } from '../../errors.js';
-import type { Checkpoint } from '../../ledger/proof/checkpoint.js';
-import { leafHash } from '../../ledger/proof/merkle.js';
+import { nameInLedger } from '../../core/contract/entry-name.js';
+import { LedgerError, usageError } from '../../core/errors.js';
+import type { Checkpoint } from '../../core/ledger/proof/checkpoint.js';
+import { leafHash } from '../../core/ledger/proof/merkle.js';
 import {
   consistencyRanges,
   verifyConsistency,
@@ -12,12 +12,12 @@ import {
   verifyInclusion,
   rangeHashes,
   type LeafRange,
-} from '../../ledger/proof/merkle-proof.js';
-import { keyNotesOf } from '../../ledger/proof/key-history.js';
-import { consistencyProofFile, entryProofFile } from '../../ledger/proof/proof-file.js';
-import type { NoteVerifier } from '../../ledger/proof/signed-note.js';
-import type { ExternalHead, LogHead } from '../../ports/ledger/ledger-store.js';
-import type { JoinedLog } from '../evidence/joined-log.js';
+} from '../../core/ledger/proof/merkle-proof.js';
+import { keyNotesOf } from '../../core/ledger/proof/key-history.js';
+import { consistencyProofFile, entryProofFile } from '../../core/ledger/proof/proof-file.js';
+import type { NoteVerifier } from '../../core/ledger/proof/signed-note.js';
+import type { ExternalHead, LogHead } from '../../engine/ports/ledger/ledger-store.js';
+import type { JoinedLog } from './joined-log.js';
 
 type ProofLog = Pick<JoinedLog, 'begin' | 'log'>;
 type SignedHead = ExternalHead & { readonly note: string };

@@ -1,9 +1,9 @@
-import { systemPace } from '../../adapters/system/system-pace.js';
-import type { StoredArtifact } from '../../contract/artifact-ref.js';
-import type { Entry } from '../../contract/run/entry.js';
-import type { RunRecord } from '../../contract/run/run-record.js';
-import { LedgerError, usageError } from '../../errors.js';
-import type { HistoryCache } from '../../ports/ledger/history-cache.js';
+import { systemPace } from '../../system/system-pace.js';
+import type { StoredArtifact } from '../../core/contract/artifact-ref.js';
+import type { Entry } from '../../core/contract/run/entry.js';
+import type { RunRecord } from '../../core/contract/run/run-record.js';
+import { LedgerError, usageError } from '../../core/errors.js';
+import type { HistoryCache } from '../../core/replay/history-cache.js';
 import type {
   ExternalHead,
   CursorOptions,
@@ -13,24 +13,24 @@ import type {
   LogHead,
   StoredEntry,
   TreeSummary,
-} from '../../ports/ledger/ledger-store.js';
-import type { OverlaySource } from '../../ports/overlay-source.js';
-import type { Pace, ReadControl } from '../../ports/pace.js';
-import { parseStoredRecord } from '../../ledger/verification/check-records.js';
-import { problemOf, WHOLE_LOG, type LedgerProblem } from '../../ledger/verification/ledger-problem.js';
-import { integratedLog, type IntegratedLog } from '../../ledger/integrated-log.js';
-import { EMPTY_HEAD } from '../../ledger/proof/merkle.js';
-import { refusedVerdict, type LedgerVerdict } from '../../ledger/verification/ledger-verdict.js';
-import { verifyLedger } from '../../ledger/verification/verify-ledger.js';
-import { ReplayCheck } from '../../replay/check-replay.js';
-import { replay, type ReplayReport } from '../../replay/replay.js';
-import { stateAt } from '../../replay/state-at.js';
-import type { LedgerState } from '../../replay/ledger-state.js';
-import { RunRecords } from '../../run/run-records.js';
+} from '../../engine/ports/ledger/ledger-store.js';
+import type { OverlaySource } from '../../engine/ports/overlay-source.js';
+import type { Pace, ReadControl } from '../../engine/ports/pace.js';
+import { parseStoredRecord } from '../../core/ledger/verification/check-records.js';
+import { problemOf, WHOLE_LOG, type LedgerProblem } from '../../core/ledger/verification/ledger-problem.js';
+import { integratedLog, type IntegratedLog } from '../../core/ledger/integrated-log.js';
+import { EMPTY_HEAD } from '../../core/ledger/proof/merkle.js';
+import { refusedVerdict, type LedgerVerdict } from '../../core/ledger/verification/ledger-verdict.js';
+import { verifyLedger } from '../../core/ledger/verification/verify-ledger.js';
+import { ReplayCheck } from '../../core/replay/check-replay.js';
+import { replay, type ReplayReport } from '../../core/replay/replay.js';
+import { stateAt } from '../../core/replay/state-at.js';
+import type { LedgerState } from '../../core/replay/ledger-state.js';
+import { RunRecords } from '../../core/run/run-records.js';
 import { PendingApprovals, type Approver, type SourcedApproval, type PendingApproval } from './pending-approvals.js';
 import { OBSERVERS } from '../content/audience.js';
 import { ContentReader } from '../content/content-reader.js';
-import { checkArchiveChain, sortArchives, joinLogs, type OpenedArchive } from '../evidence/joined-log.js';
+import { checkArchiveChain, sortArchives, joinLogs, type OpenedArchive } from './joined-log.js';
 import { RunTreeFold, RUNS_CACHED_MAX, type RunTree } from './run-tree.js';
 import { parseStoredEntry, isRunEntry } from './stored-entry.js';
 import { TreeFolds } from './tree-folds.js';

@@ -13,15 +13,15 @@
 //   P5. If commits do not integrate their entries into the log, no point is made here, because trees in memory are
 //       ahead of the log. A reader makes the points.
 
-import type { Entry, SealedEntry } from '../../contract/run/entry.js';
+import type { Entry, SealedEntry } from '../../core/contract/run/entry.js';
 import type { CommitObserver } from '../../engine/tree-engine.js';
-import { LedgerError } from '../../errors.js';
-import type { Tree } from '../../kernel/tree.js';
-import type { HistoryCache, ReplayPoint, HistorySnapshot } from '../../ports/ledger/history-cache.js';
-import type { Batch, CommitResult, LedgerStore } from '../../ports/ledger/ledger-store.js';
-import type { Log } from '../../ports/log.js';
-import { NOTHING_ARCHIVED, ReplayPointBuilder } from '../../replay/replay-point-builder.js';
-import { readArchivedPrefix, findNewestPoint, POINT_ENTRIES } from '../../replay/state-at.js';
+import { LedgerError } from '../../core/errors.js';
+import type { Tree } from '../../core/kernel/tree.js';
+import type { HistoryCache, ReplayPoint, HistorySnapshot } from '../../core/replay/history-cache.js';
+import type { Batch, CommitResult, LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
+import type { Log } from '../../engine/ports/log.js';
+import { NOTHING_ARCHIVED, ReplayPointBuilder } from '../../core/replay/replay-point-builder.js';
+import { readArchivedPrefix, findNewestPoint, POINT_ENTRIES } from '../../core/replay/state-at.js';
 import { parseStoredEntry } from './stored-entry.js';
 
 /** A snapshot is made when a tree has grown by this number of entries. */

@@ -1,9 +1,9 @@
-import { parseOwnJson } from '../../contract/json/own-json.js';
-import { isJsonObject, type JsonObject } from '../../contract/json.js';
-import type { RunContext } from '../../contract/run/run-context.js';
-import { approvalDigest } from '../../policy/approval/approval.js';
-import type { Policy } from '../../policy/policy.js';
-import { authorizePaths } from '../../step/authorize-paths.js';
+import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
+import type { RunContext } from '../../core/contract/run/run-context.js';
+import { approvalDigest } from '../../core/policy/approval/approval.js';
+import type { Policy } from '../../core/policy/policy.js';
+import { authorizePaths } from '../../core/step/authorize-paths.js';
 
 /** The request of a run that people may approve. */
 export interface ApprovedRequest {

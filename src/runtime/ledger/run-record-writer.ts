@@ -10,19 +10,19 @@
 //   R4. A failure is logged, and repeated with the next tree that ends or the next opening. A tree that cannot be
 //       folded is set aside, so that it does not block others.
 
-import { parseOwnJson } from '../../contract/json/own-json.js';
-import { canonicalJson } from '../../contract/canonical-json.js';
-import type { Entry } from '../../contract/run/entry.js';
-import { RunRecord } from '../../contract/run/run-record.js';
-import { isTerminal } from '../../contract/run/run-state.js';
-import { isConforming } from '../../contract/validators.js';
+import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { canonicalJson } from '../../core/contract/canonical-json.js';
+import type { Entry } from '../../core/contract/run/entry.js';
+import { RunRecord } from '../../core/contract/run/run-record.js';
+import { isTerminal } from '../../core/contract/run/run-state.js';
+import { isConforming } from '../../core/contract/validators.js';
 import { waitAtMost } from '../../engine/timers.js';
-import { InvariantError, LedgerError } from '../../errors.js';
-import type { Clock } from '../../ports/clock.js';
-import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
-import type { Log } from '../../ports/log.js';
-import type { EndedTree, RecordBatch, WrittenRecord } from '../../ports/ledger/run-records.js';
-import { RunRecords } from '../../run/run-records.js';
+import { InvariantError, LedgerError } from '../../core/errors.js';
+import type { Clock } from '../../engine/ports/clock.js';
+import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
+import type { Log } from '../../engine/ports/log.js';
+import type { EndedTree, RecordBatch, WrittenRecord } from '../../engine/ports/ledger/run-records.js';
+import { RunRecords } from '../../core/run/run-records.js';
 import { parseStoredEntry, isRunEntry } from './stored-entry.js';
 
 /** Milliseconds between the end of a tree and its records, and at least between two stretches of work. */

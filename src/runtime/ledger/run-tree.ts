@@ -1,10 +1,10 @@
 // Folds a run tree to the records of its runs.
 
-import type { Entry } from '../../contract/run/entry.js';
-import type { RunRecord } from '../../contract/run/run-record.js';
-import { isTerminal, OUTCOME_RESOLVED, type RunState } from '../../contract/run/run-state.js';
-import type { TreeEntry } from '../../ports/ledger/ledger-store.js';
-import { RunRecords } from '../../run/run-records.js';
+import type { Entry } from '../../core/contract/run/entry.js';
+import type { RunRecord } from '../../core/contract/run/run-record.js';
+import { isTerminal, OUTCOME_RESOLVED, type RunState } from '../../core/contract/run/run-state.js';
+import type { TreeEntry } from '../../engine/ports/ledger/ledger-store.js';
+import { RunRecords } from '../../core/run/run-records.js';
 import { parseStoredEntry, isRunEntry } from './stored-entry.js';
 import type { TreeFold } from './tree-folds.js';
 

@@ -1,9 +1,9 @@
-import { nameInLedger, nameInTree } from '../../contract/entry-name.js';
-import { parseOwnJson } from '../../contract/json/own-json.js';
-import type { Entry } from '../../contract/run/entry.js';
-import { isEntryBody } from '../../contract/validators.js';
-import { LedgerError } from '../../errors.js';
-import type { TreeEntry } from '../../ports/ledger/ledger-store.js';
+import { nameInLedger, nameInTree } from '../../core/contract/entry-name.js';
+import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import type { Entry } from '../../core/contract/run/entry.js';
+import { isEntryBody } from '../../core/contract/validators.js';
+import { LedgerError } from '../../core/errors.js';
+import type { TreeEntry } from '../../engine/ports/ledger/ledger-store.js';
 
 /**
  * Parses a stored entry. It does not check whether the entry is genuine: `verify` and `replay` do.

@@ -1,8 +1,8 @@
 // Incremental folds of run trees. Reading a long tree again costs only the entries since the last read, and concurrent
 // reads of one tree share the work.
 
-import type { LedgerStore, TreeEntry } from '../../ports/ledger/ledger-store.js';
-import type { Pace, ReadControl } from '../../ports/pace.js';
+import type { LedgerStore, TreeEntry } from '../../engine/ports/ledger/ledger-store.js';
+import type { Pace, ReadControl } from '../../engine/ports/pace.js';
 
 /** Folds the entries of one tree, in their order. */
 export interface TreeFold<Result> {

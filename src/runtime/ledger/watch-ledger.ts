@@ -1,16 +1,16 @@
 // Shows a ledger to XState's inspectors: it folds the run trees again with XState, follows them, and reports the
 // inspection events of XState to an observer. The engine's own trees are not touched.
 
-import { systemPace } from '../../adapters/system/system-pace.js';
-import { systemClock } from '../../adapters/system/system-clock.js';
-import { parseOwnJson } from '../../contract/json/own-json.js';
-import { checkAvailable } from '../../contract/artifact-ref.js';
-import { Fold } from '../../kernel/fold.js';
-import type { InspectionListener, Interpretation } from '../../kernel/interpreter/interpreter.js';
-import { restoreTree, Tree, type TreeSnapshot } from '../../kernel/tree.js';
-import type { Clock } from '../../ports/clock.js';
-import type { StoredEntry } from '../../ports/ledger/ledger-store.js';
-import type { Pace, Pause } from '../../ports/pace.js';
+import { systemPace } from '../../system/system-pace.js';
+import { systemClock } from '../../system/system-clock.js';
+import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { checkAvailable } from '../../core/contract/artifact-ref.js';
+import { Fold } from '../../core/kernel/fold.js';
+import type { InspectionListener, Interpretation } from '../../core/kernel/interpreter/interpreter.js';
+import { restoreTree, Tree, type TreeSnapshot } from '../../core/kernel/tree.js';
+import type { Clock } from '../../engine/ports/clock.js';
+import type { StoredEntry } from '../../engine/ports/ledger/ledger-store.js';
+import type { Pace, Pause } from '../../engine/ports/pace.js';
 import type { LedgerReader } from './ledger-reader.js';
 
 const POLL_MS = 100;

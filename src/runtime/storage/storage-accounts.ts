@@ -2,9 +2,9 @@
 // The accounts follow rules B1 and B2 of run budgets (decision 0015). They change in place, because each step books in
 // three of them, three times.
 
-import type { Artifact } from '../../contract/artifact-ref.js';
-import type { RecordedInput } from '../../contract/run/entry.js';
-import type { Batch, TreeAppend } from '../../ports/ledger/ledger-store.js';
+import type { Artifact } from '../../core/contract/artifact-ref.js';
+import type { RecordedInput } from '../../core/contract/run/entry.js';
+import type { Batch, TreeAppend } from '../../engine/ports/ledger/ledger-store.js';
 import { STORAGE_DEFAULTS, type StorageOptions } from './storage-options.js';
 
 /** The accounts that content counts for. Null without a tree or case; an empty actor means no account. */

@@ -5,11 +5,11 @@
 //       runs and decisions of people are accepted.
 //   G3. A budget is reserved at admission and settled at recording, so it holds for any number of concurrent callers.
 
-import { RunError } from '../../errors.js';
-import type { Clock } from '../../ports/clock.js';
-import type { DiskSpace } from '../../ports/disk-space.js';
-import type { Batch } from '../../ports/ledger/ledger-store.js';
-import type { Log } from '../../ports/log.js';
+import { RunError } from '../../core/errors.js';
+import type { Clock } from '../../engine/ports/clock.js';
+import type { DiskSpace } from '../../engine/ports/disk-space.js';
+import type { Batch } from '../../engine/ports/ledger/ledger-store.js';
+import type { Log } from '../../engine/ports/log.js';
 import {
   recordedBytes,
   StorageAccounts,

@@ -1,5 +1,5 @@
-import { usageError } from '../../errors.js';
-import type { FreeSpace } from '../../ports/disk-space.js';
+import { usageError } from '../../core/errors.js';
+import type { FreeSpace } from '../../engine/ports/disk-space.js';
 
 /**
  * Limits of the disk space that the ledger uses: whole numbers of bytes, 1 or more. A budget counts what was recorded

@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { DIALECTS } from '../../../build/compiled/src/hooks/dialects.js';
+import { DIALECTS } from '../../../build/compiled/src/features/hooks/dialects.js';
 import { versionOf } from '../install-clients.mjs';
 import { clientOf } from './clients.mjs';
 import { startDialectGate } from './dialect-gate.mjs';

@@ -6,7 +6,7 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const MAIN = fileURLToPath(new URL('../../../dist/src/cli/main.js', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../../dist/src/interfaces/cli/main.js', import.meta.url));
 const PROGRAM_NAMES = { 'claude-code': 'claude', codex: 'codex', 'gemini-cli': 'gemini', opencode: 'opencode' };
 const COMMAND_MS = 60_000;
 

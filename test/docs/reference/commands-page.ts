@@ -1,8 +1,8 @@
 // docs/reference/commands.md: the help of every command of `turnpike`.
 
-import { COMMON_OPTIONS } from '../../../src/cli/command.js';
-import { helpText } from '../../../src/cli/help/help-text.js';
-import { COMMANDS } from '../../../src/cli/turnpike-command.js';
+import { COMMON_OPTIONS } from '../../../src/interfaces/cli/command.js';
+import { helpText } from '../../../src/interfaces/cli/help/help-text.js';
+import { COMMANDS } from '../../../src/interfaces/cli/turnpike-command.js';
 import { code, markdownTable } from './schema-fields.js';
 
 export function commandsPage(): string {

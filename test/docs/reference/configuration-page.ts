@@ -1,14 +1,14 @@
 // docs/reference/configuration.md and turnpike.schema.json: every key of turnpike.yaml.
 
-import { configurationKeys } from '../../../src/cli/configuration/command-keys.js';
-import { COMMANDS } from '../../../src/cli/turnpike-command.js';
+import { configurationKeys } from '../../../src/interfaces/cli/configuration/command-keys.js';
+import { COMMANDS } from '../../../src/interfaces/cli/turnpike-command.js';
 import {
   describeType,
   keyText,
   variableOf,
   type ConfigurationKey,
-} from '../../../src/runtime/configuration/configuration-key.js';
-import { configurationSchema } from '../../../src/runtime/configuration/configuration-schema.js';
+} from '../../../src/host/configuration/configuration-key.js';
+import { configurationSchema } from '../../../src/host/configuration/configuration-schema.js';
 import { code, markdownTable } from './schema-fields.js';
 
 const KEYS = configurationKeys(COMMANDS);

@@ -12,7 +12,7 @@ export function policyFilesPage(): string {
   return [
     '# Policy files',
     'Every field of the files of a contract folder. A test generates this page from the schemas in\n' +
-      '`src/contract/policy`. Any other field makes a file invalid.',
+      '`src/core/contract/policy`. Any other field makes a file invalid.',
     'In a path, `[]` is an element of an array and `.*` a value of a map with free keys. Limits are inclusive; characters\n' +
       'are what a reader sees as one character.',
     markdownTable(

@@ -1,12 +1,12 @@
 // The policy files of a contract folder: their schemas, the defaults of optional fields, and an example of each field.
 
 import type { TSchema } from 'typebox';
-import { ActionsPolicy } from '../../../src/contract/policy/actions-policy.js';
-import { LanesPolicy } from '../../../src/contract/policy/lanes.js';
-import { SignedOverlay } from '../../../src/contract/policy/overlay.js';
-import { PinManifest } from '../../../src/contract/policy/pins.js';
-import { RolesPolicy } from '../../../src/contract/policy/roles.js';
-import { UpstreamPins, UpstreamsConfig } from '../../../src/contract/policy/upstreams.js';
+import { ActionsPolicy } from '../../../src/core/contract/policy/actions-policy.js';
+import { LanesPolicy } from '../../../src/core/contract/policy/lanes.js';
+import { SignedOverlay } from '../../../src/core/contract/policy/overlay.js';
+import { PinManifest } from '../../../src/core/contract/policy/pins.js';
+import { RolesPolicy } from '../../../src/core/contract/policy/roles.js';
+import { UpstreamPins, UpstreamsConfig } from '../../../src/core/contract/policy/upstreams.js';
 
 export interface PolicyFileReference {
   readonly file: string;
@@ -28,7 +28,7 @@ const UNLIMITED = 'not limited';
 const ANY = 'any';
 const SERVERS_OWN = "the server's value";
 
-const POLICY = 'src/contract/policy';
+const POLICY = 'src/core/contract/policy';
 
 const ACTIONS: PolicyFileReference = {
   file: 'policy/actions.yaml',

@@ -2,22 +2,22 @@
 // A seed decides everything, and no real time passes. The clients record
 // what they asked and what the answer was; the checks compare that with the ledger and with the effects.
 
-import type { DecisionReply } from '../../../src/contract/policy/decision-points.js';
+import type { DecisionReply } from '../../../src/core/contract/policy/decision-points.js';
 import { CONDITIONS, SHARED_QUOTA } from '../../../machines/flags.js';
-import { artifactRef, type Artifact } from '../../../src/contract/artifact-ref.js';
-import type { Effect, EffectResult } from '../../../src/contract/run/effect.js';
-import type { Entry } from '../../../src/contract/run/entry.js';
-import { ephemeralKey } from '../../../src/adapters/keys/session-key.js';
-import { memoryHeadStore } from '../../../src/adapters/memory/memory-head-store.js';
-import { memorySharedStore } from '../../../src/adapters/memory/memory-shared-store.js';
-import { MemoryState } from '../../../src/adapters/memory/memory-state.js';
-import { winstonLog } from '../../../src/adapters/system/winston-log.js';
+import { artifactRef, type Artifact } from '../../../src/core/contract/artifact-ref.js';
+import type { Effect, EffectResult } from '../../../src/core/contract/run/effect.js';
+import type { Entry } from '../../../src/core/contract/run/entry.js';
+import { ephemeralKey } from '../../../src/stores/keys/session-key.js';
+import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
+import { memorySharedStore } from '../../../src/stores/memory/memory-shared-store.js';
+import { MemoryState } from '../../../src/stores/memory/memory-state.js';
+import { winstonLog } from '../../../src/system/winston-log.js';
 import { sharedEngine } from '../../../src/engine/shared.js';
 import type { Submission, TreeEngine } from '../../../src/engine/tree-engine.js';
-import { InvariantError } from '../../../src/errors.js';
+import { InvariantError } from '../../../src/core/errors.js';
 import { foldTree } from '../../../src/engine/trees/fold-trees.js';
 import { POLL_MS } from '../../../src/engine/writers/shared-writer.js';
-import type { SharedLedgerStore } from '../../../src/ports/ledger/shared-store.js';
+import type { SharedLedgerStore } from '../../../src/engine/ports/ledger/shared-store.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { Scheduler } from '../../fixtures/slow-store.js';
 import { ABSENT, editedPolicy, proposal } from '../../fixtures/tree.js';

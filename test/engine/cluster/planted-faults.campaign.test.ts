@@ -1,7 +1,7 @@
 // The checks of the simulation find planted faults of a shared store.
 
 import { describe, expect, test } from '@jest/globals';
-import type { SharedAppend, SharedBatch, SharedLedgerStore } from '../../../src/ports/ledger/shared-store.js';
+import type { SharedAppend, SharedBatch, SharedLedgerStore } from '../../../src/engine/ports/ledger/shared-store.js';
 import { simulateCluster } from './cluster-simulation.js';
 
 type Plant = (store: SharedLedgerStore) => SharedLedgerStore;

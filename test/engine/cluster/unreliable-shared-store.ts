@@ -1,6 +1,6 @@
-import { LedgerError } from '../../../src/errors.js';
-import type { LedgerStore } from '../../../src/ports/ledger/ledger-store.js';
-import type { SharedBatch, SharedLedgerStore } from '../../../src/ports/ledger/shared-store.js';
+import { LedgerError } from '../../../src/core/errors.js';
+import type { LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';
+import type { SharedBatch, SharedLedgerStore } from '../../../src/engine/ports/ledger/shared-store.js';
 import { ForwardingStore } from '../../fixtures/forwarding-store.js';
 import type { Scheduler } from '../../fixtures/slow-store.js';
 

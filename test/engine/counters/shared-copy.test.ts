@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import type { SealedEntry } from '../../../src/contract/run/entry.js';
+import type { SealedEntry } from '../../../src/core/contract/run/entry.js';
 import { SharedCopy } from '../../../src/engine/counters/shared-copy.js';
 
 const FACT = { name: 'steps', used: 0, since: null, adds: 1 };

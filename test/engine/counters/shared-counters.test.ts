@@ -2,12 +2,12 @@
 
 import { afterEach, expect, test } from '@jest/globals';
 import { CONDITIONS, SHARED_QUOTA } from '../../../machines/flags.js';
-import { ephemeralKey } from '../../../src/adapters/keys/session-key.js';
-import { memoryHeadStore } from '../../../src/adapters/memory/memory-head-store.js';
-import { memorySharedStore } from '../../../src/adapters/memory/memory-shared-store.js';
-import { MemoryState } from '../../../src/adapters/memory/memory-state.js';
-import { winstonLog } from '../../../src/adapters/system/winston-log.js';
-import { artifactRef, type Artifact } from '../../../src/contract/artifact-ref.js';
+import { ephemeralKey } from '../../../src/stores/keys/session-key.js';
+import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
+import { memorySharedStore } from '../../../src/stores/memory/memory-shared-store.js';
+import { MemoryState } from '../../../src/stores/memory/memory-state.js';
+import { winstonLog } from '../../../src/system/winston-log.js';
+import { artifactRef, type Artifact } from '../../../src/core/contract/artifact-ref.js';
 import { sharedEngine } from '../../../src/engine/shared.js';
 import type { TreeEngine } from '../../../src/engine/tree-engine.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';

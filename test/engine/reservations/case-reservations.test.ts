@@ -2,8 +2,8 @@
 // order of their decisions: the counted amount is never less than the result (Q1).
 
 import { describe, expect, test } from '@jest/globals';
-import type { PathFact } from '../../../src/contract/run/effect.js';
-import type { JsonObject } from '../../../src/contract/json.js';
+import type { PathFact } from '../../../src/core/contract/run/effect.js';
+import type { JsonObject } from '../../../src/core/contract/json.js';
 import {
   CaseReservations,
   changedPaths,

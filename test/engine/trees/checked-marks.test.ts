@@ -3,12 +3,12 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { memoryHeadStore } from '../../../src/adapters/memory/memory-head-store.js';
-import { memoryStore } from '../../../src/adapters/memory/memory-ledger-store.js';
-import { MemoryState } from '../../../src/adapters/memory/memory-state.js';
-import { winstonLog } from '../../../src/adapters/system/winston-log.js';
-import type { LedgerStore, MarkKey } from '../../../src/ports/ledger/ledger-store.js';
-import { openTurnpikeIn } from '../../../src/runtime/turnpike.js';
+import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
+import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
+import { MemoryState } from '../../../src/stores/memory/memory-state.js';
+import { winstonLog } from '../../../src/system/winston-log.js';
+import type { LedgerStore, MarkKey } from '../../../src/engine/ports/ledger/ledger-store.js';
+import { openTurnpikeIn } from '../../../src/host/turnpike.js';
 import { FaultyStore } from '../../fixtures/faulty-store.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 import { proposal } from '../../fixtures/tree.js';

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { LATER_TREES_MAX, LaterTrees } from '../../../src/engine/trees/later-trees.js';
-import { LedgerError } from '../../../src/errors.js';
+import { LedgerError } from '../../../src/core/errors.js';
 
 const later = new LedgerError({ code: 'LEDGER_OF_LATER_VERSION', message: '' });
 

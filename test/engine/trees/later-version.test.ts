@@ -1,18 +1,18 @@
 // A run tree that a later version of the program started: it is refused as such, and not as a damaged one.
 
 import { expect, test } from '@jest/globals';
-import { memoryHeadStore } from '../../../src/adapters/memory/memory-head-store.js';
-import { memoryStore } from '../../../src/adapters/memory/memory-ledger-store.js';
-import { MemoryState } from '../../../src/adapters/memory/memory-state.js';
-import { winstonLog } from '../../../src/adapters/system/winston-log.js';
-import { artifactRef, checkAvailable, type Artifact } from '../../../src/contract/artifact-ref.js';
-import { canonicalJson } from '../../../src/contract/canonical-json.js';
-import type { OpenInput } from '../../../src/contract/run/entry.js';
+import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
+import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
+import { MemoryState } from '../../../src/stores/memory/memory-state.js';
+import { winstonLog } from '../../../src/system/winston-log.js';
+import { artifactRef, checkAvailable, type Artifact } from '../../../src/core/contract/artifact-ref.js';
+import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
+import type { OpenInput } from '../../../src/core/contract/run/entry.js';
 import { FLAGS } from '../../../machines/flags.js';
 import { foldTree } from '../../../src/engine/trees/fold-trees.js';
 import { isUnfoldable } from '../../../src/engine/failures.js';
-import type { EntryWithContent, LedgerStore } from '../../../src/ports/ledger/ledger-store.js';
-import { openTurnpikeIn } from '../../../src/runtime/turnpike.js';
+import type { EntryWithContent, LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';
+import { openTurnpikeIn } from '../../../src/host/turnpike.js';
 import { countedIds } from '../../fixtures/bench.js';
 import { ForwardingStore } from '../../fixtures/forwarding-store.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';

@@ -2,7 +2,7 @@
 
 import { expect, test } from '@jest/globals';
 import { INTEGRATION_POLL_MS, IntegrationWaiters } from '../../../src/engine/writers/integration-waiters.js';
-import type { LogHead, PendingAppend } from '../../../src/ledger/readable-ledger.js';
+import type { LogHead, PendingAppend } from '../../../src/core/ledger/readable-ledger.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { turns } from '../start-tree.js';
 

@@ -6,14 +6,14 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { manifestPolicySource, pinManifest } from '../../../src/adapters/policy/manifest-policy-source.js';
-import { winstonLog } from '../../../src/adapters/system/winston-log.js';
-import { notePrivateKey, noteSigner, type NoteSigner } from '../../../src/ledger/proof/signed-note.js';
-import { createHome, homePaths, openHome } from '../../../src/runtime/home/home.js';
-import { withholdByLanes } from '../../../src/runtime/evidence/lane-withholding.js';
-import { writeEvidence } from '../../../src/runtime/evidence/write-evidence.js';
+import { manifestPolicySource, pinManifest } from '../../../src/home/policy/manifest-policy-source.js';
+import { winstonLog } from '../../../src/system/winston-log.js';
+import { notePrivateKey, noteSigner, type NoteSigner } from '../../../src/core/ledger/proof/signed-note.js';
+import { createHome, homePaths, openHome } from '../../../src/home/home.js';
+import { withholdByLanes } from '../../../src/runtime/content/lane-withholding.js';
+import { writeEvidence } from '../../../src/features/evidence/write-evidence.js';
 import { requireSignedHead } from '../../../src/runtime/ledger/ledger-proofs.js';
-import { openTurnpike, type Turnpike } from '../../../src/runtime/turnpike.js';
+import { openTurnpike, type Turnpike } from '../../../src/host/turnpike.js';
 import type { Files } from './independent-bag.js';
 
 /** The objects to mutate. The same every time they are made. */

@@ -2,14 +2,14 @@
 // well.
 
 import { createHash } from 'node:crypto';
-import type { BagEntry, BagProof } from '../../../src/contract/evidence/bag-proof.js';
-import { canonicalJson } from '../../../src/contract/canonical-json.js';
-import type { ExportBundle } from '../../../src/contract/evidence/export-bundle.js';
-import { sha256 } from '../../../src/contract/hash.js';
-import { checkpointText } from '../../../src/ledger/proof/checkpoint.js';
-import { leafHash } from '../../../src/ledger/proof/merkle.js';
-import { signNote, type NoteSigner } from '../../../src/ledger/proof/signed-note.js';
-import { SubsetRoot } from '../../../src/ledger/proof/subset-proof.js';
+import type { BagEntry, BagProof } from '../../../src/core/contract/evidence/bag-proof.js';
+import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
+import type { ExportBundle } from '../../../src/core/contract/evidence/export-bundle.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
+import { checkpointText } from '../../../src/core/ledger/proof/checkpoint.js';
+import { leafHash } from '../../../src/core/ledger/proof/merkle.js';
+import { signNote, type NoteSigner } from '../../../src/core/ledger/proof/signed-note.js';
+import { SubsetRoot } from '../../../src/core/ledger/proof/subset-proof.js';
 import type { Draw } from './draw.js';
 import type { Files } from './independent-bag.js';
 

@@ -1,9 +1,9 @@
 // Verifies one file in its own process, and prints the cost: node one.js KIND PATH VKEY
 
 import { readFileSync } from 'node:fs';
-import { openBagFolder } from '../../../src/adapters/bag/bag-folder.js';
-import { openLineFile } from '../../../src/adapters/files/line-file.js';
-import { noteVerifier } from '../../../src/ledger/proof/signed-note.js';
+import { openBagFolder } from '../../../src/features/exports/bag/bag-folder.js';
+import { openLineFile } from '../../../src/system/files/line-file.js';
+import { noteVerifier } from '../../../src/core/ledger/proof/signed-note.js';
 import { REAL, refusedOr } from './verifiers.js';
 
 /** The peak memory of this process, in KiB; the kernel's value for its parent does not count. */

@@ -1,15 +1,15 @@
 // The attacked verification of bundles, bags and archives, and versions with one check disabled, which the campaign
 // must find.
 
-import type { NoteVerifier } from '../../../src/ledger/proof/signed-note.js';
-import { CodedError, LedgerError } from '../../../src/errors.js';
-import type { LedgerRule } from '../../../src/ledger/verification/ledger-problem.js';
-import { openBagZip } from '../../../src/adapters/bag/bag-zip.js';
-import type { BagTree } from '../../../src/ports/bag-tree.js';
-import { openEvidence, verifyEvidence } from '../../../src/runtime/evidence/open-evidence.js';
-import type { ExportBagReport } from '../../../src/runtime/export/verify/bag-report.js';
-import { verifyExportBag } from '../../../src/runtime/export/verify/verify-bag.js';
-import type { LineFile } from '../../../src/ports/ledger/line-file.js';
+import type { NoteVerifier } from '../../../src/core/ledger/proof/signed-note.js';
+import { CodedError, LedgerError } from '../../../src/core/errors.js';
+import type { LedgerRule } from '../../../src/core/ledger/verification/ledger-problem.js';
+import { openBagZip } from '../../../src/features/exports/bag/bag-zip.js';
+import type { BagTree } from '../../../src/engine/ports/bag-tree.js';
+import { openEvidence, verifyEvidence } from '../../../src/features/evidence/open-evidence.js';
+import type { ExportBagReport } from '../../../src/features/exports/verify/bag-report.js';
+import { verifyExportBag } from '../../../src/features/exports/verify/verify-bag.js';
+import type { LineFile } from '../../../src/engine/ports/ledger/line-file.js';
 import { byDirectory, type Files } from './independent-bag.js';
 
 export type BundleVerdict = 'verified' | 'by_hash_alone' | 'refused';

@@ -1,17 +1,17 @@
 // The campaign against identities: whether one person can count as two, by any spelling of a name that a reader, or
 // C87, considers the same.
 
-import type { ApprovalBallot } from '../../../src/contract/run/approval.js';
-import type { OverlayFact } from '../../../src/contract/policy/overlay.js';
-import { compareNames } from '../../../src/contract/person.js';
+import type { ApprovalBallot } from '../../../src/core/contract/run/approval.js';
+import type { OverlayFact } from '../../../src/core/contract/policy/overlay.js';
+import { compareNames } from '../../../src/core/contract/person.js';
 import {
   emptyBook,
   requestApproval,
   approvalStatus,
   countBallot,
   type ApprovalPolicy,
-} from '../../../src/policy/approval/approval.js';
-import { overlayVerdict } from '../../../src/policy/overlay.js';
+} from '../../../src/core/policy/approval/approval.js';
+import { overlayVerdict } from '../../../src/core/policy/overlay.js';
 import { Random } from '../../simulation/random.js';
 import type { RedteamResult } from '../campaign-runner.js';
 import { drawSpelling, KNOWN_NAMES, SPELLING_KINDS, tableSpellings, type Spelling } from './spellings.js';

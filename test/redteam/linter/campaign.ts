@@ -1,11 +1,11 @@
 // The campaign against the linter: every drawn careless policy gets its expected findings; a policy without
 // carelessness gets none. A linter with any rule disabled fails.
 
-import { LINT_RULES, type LintMessage } from '../../../src/policy/lint/lint-rules.js';
-import { checkPolicy } from '../../../src/policy/files/check-policy.js';
-import { CARELESS } from '../../policy/lint/careless-policies.js';
-import { filesOf } from '../../policy/edited-policy.js';
-import { allCuts, isSilent } from '../../policy/policy-cuts.js';
+import { LINT_RULES, type LintMessage } from '../../../src/features/policy-lint/lint-rules.js';
+import { checkPolicy } from '../../../src/core/policy/files/check-policy.js';
+import { CARELESS } from '../../features/policy-lint/careless-policies.js';
+import { filesOf } from '../../core/policy/edited-policy.js';
+import { allCuts, isSilent } from '../../core/policy/policy-cuts.js';
 import { Random } from '../../simulation/random.js';
 import type { RedteamResult } from '../campaign-runner.js';
 import { drawPolicy, type DrawnPolicy, type Expected } from './careless-policies.js';

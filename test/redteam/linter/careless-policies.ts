@@ -1,10 +1,10 @@
 // Draws careless policies: one to three forms of carelessness of the corpus, in a policy whose lanes and roles have
 // other names and another order, with comments between its lines.
 
-import type { PolicyFile } from '../../../src/contract/policy/pins.js';
-import type { LintRule, LintSeverity } from '../../../src/policy/lint/lint-rules.js';
-import { CARELESS, type Careless } from '../../policy/lint/careless-policies.js';
-import { edited, lineOf, NAMES, shipped, type Texts } from '../../policy/edited-policy.js';
+import type { PolicyFile } from '../../../src/core/contract/policy/pins.js';
+import type { LintRule, LintSeverity } from '../../../src/features/policy-lint/lint-rules.js';
+import { CARELESS, type Careless } from '../../features/policy-lint/careless-policies.js';
+import { edited, lineOf, NAMES, shipped, type Texts } from '../../core/policy/edited-policy.js';
 import type { Random } from '../../simulation/random.js';
 
 export interface Expected {

@@ -10,7 +10,7 @@ import { diskFolder } from '../../fixtures/temp-folder.js';
 import type { RedteamResult } from '../campaign-runner.js';
 import { call } from './http-calls.js';
 import { heldBytes, stepsBesideAnother, unreadAnswer } from './watches.js';
-import { DEFAULT_LIMITS } from '../../../src/service/admission/admission-limits.js';
+import { DEFAULT_LIMITS } from '../../../src/interfaces/admission/admission-limits.js';
 import { ATTACKS, type Attack, type Fault, type Measured, type Served } from './protocol.js';
 
 export interface ServiceCampaign {

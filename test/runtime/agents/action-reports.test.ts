@@ -2,11 +2,11 @@
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
-import type { Entry } from '../../../src/contract/run/entry.js';
-import type { StepResponse } from '../../../src/contract/run/response.js';
+import type { Entry } from '../../../src/core/contract/run/entry.js';
+import type { StepResponse } from '../../../src/core/contract/run/response.js';
 import type { AgentRun } from '../../../src/runtime/agents/agent-run.js';
 import type { ActionReport } from '../../../src/runtime/agents/action-reports.js';
-import { RunCheck } from '../../../src/ledger/verification/check-runs.js';
+import { RunCheck } from '../../../src/core/ledger/verification/check-runs.js';
 import { defineExternalTool } from '../../../src/runtime/effects/define-effects.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';
 import { CASE_AGENT, service, serviceEdit } from '../../fixtures/service.js';

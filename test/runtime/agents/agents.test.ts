@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Bench } from '../../fixtures/bench.js';
 import { lateStore, passTime } from '../../fixtures/late-store.js';
 import { proposal } from '../../fixtures/tree.js';
-import { requireContent } from '../../../src/ledger/require-content.js';
+import { requireContent } from '../../../src/core/ledger/require-content.js';
 
 let bench: Bench;
 beforeEach(async () => {

@@ -2,16 +2,16 @@
 // and replayed when it is closed.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import type { Json } from '../../../src/contract/json.js';
-import type { Lane } from '../../../src/contract/policy/lanes.js';
-import type { StepResponse } from '../../../src/contract/run/response.js';
-import { contentOf } from '../../../src/hooks/native-calls.js';
-import { NATIVE_TOOLS } from '../../../src/hooks/native-tools.js';
-import type { Policy } from '../../../src/policy/policy.js';
-import { decisionsIn } from '../../../src/replay/policy/decision-fold.js';
-import { explain } from '../../../src/replay/policy/explain.js';
-import type { RecordedDecision } from '../../../src/replay/policy/recorded-decision.js';
-import { compareDecision } from '../../../src/replay/policy/simulate.js';
+import type { Json } from '../../../src/core/contract/json.js';
+import type { Lane } from '../../../src/core/contract/policy/lanes.js';
+import type { StepResponse } from '../../../src/core/contract/run/response.js';
+import { contentOf } from '../../../src/features/hooks/native-calls.js';
+import { NATIVE_TOOLS } from '../../../src/features/hooks/native-tools.js';
+import type { Policy } from '../../../src/core/policy/policy.js';
+import { decisionsIn } from '../../../src/features/simulation/decision-fold.js';
+import { explain } from '../../../src/features/simulation/explain.js';
+import type { RecordedDecision } from '../../../src/features/simulation/recorded-decision.js';
+import { compareDecision } from '../../../src/features/simulation/simulate.js';
 import type { AgentRun } from '../../../src/runtime/agents/agent-run.js';
 import { defineExternalTool } from '../../../src/runtime/effects/define-effects.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';

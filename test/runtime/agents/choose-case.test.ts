@@ -4,14 +4,14 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { nanoidIds } from '../../../src/adapters/system/nanoid-ids.js';
-import type { Entry, RunCreated } from '../../../src/contract/run/entry.js';
+import { nanoidIds } from '../../../src/system/nanoid-ids.js';
+import type { Entry, RunCreated } from '../../../src/core/contract/run/entry.js';
 import type { AgentOptions } from '../../../src/runtime/agents/agent-run.js';
 import { chooseCase, givenCaseOf, isInCase } from '../../../src/runtime/agents/choose-case.js';
 import { Bench } from '../../fixtures/bench.js';
 import { service } from '../../fixtures/service.js';
 import { shippedPolicy } from '../../fixtures/shipped-policy.js';
-import { HttpBench, proposal } from '../../service/http/http-harness.js';
+import { HttpBench, proposal } from '../../interfaces/http/http-harness.js';
 
 const LANES = { files: 'SANDBOX_FILES', promotion: 'PROMOTE_IN_CASE', export: 'EXPORT_CASE_DATA' } as const;
 const FREE_LANES = { files: 'FREE_FILES', promotion: 'PROMOTE_SHARED_KNOWLEDGE', export: 'EXPORT_ANYTHING' } as const;

@@ -3,10 +3,10 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { join } from 'node:path';
 import Type from 'typebox';
-import { ENTRY_BODIES } from '../../../src/contract/run/entry.js';
-import { toCancelReason, hashText, isIdentifier, toRecordedScopeValue } from '../../../src/contract/free-text.js';
-import { isJsonObject } from '../../../src/contract/json.js';
-import type { SessionSpec } from '../../../src/contract/session/session-spec.js';
+import { ENTRY_BODIES } from '../../../src/core/contract/run/entry.js';
+import { toCancelReason, hashText, isIdentifier, toRecordedScopeValue } from '../../../src/core/contract/free-text.js';
+import { isJsonObject } from '../../../src/core/contract/json.js';
+import type { SessionSpec } from '../../../src/core/contract/session/session-spec.js';
 import { defineTool } from '../../../src/runtime/effects/define-effects.js';
 import { Bench } from '../../fixtures/bench.js';
 import { Canaries } from '../../fixtures/canaries.js';
@@ -299,7 +299,7 @@ const CLASSIFIED: Readonly<Record<string, string>> = {
   'session_event.task_id': 'a name of the spec',
   'step_trace.action': 'an action that is known, or a hash',
   'step_trace.cause': 'a code',
-  'step_trace.explanation': 'names and limits of a schema; test/step/explanation/explain-fault.test.ts',
+  'step_trace.explanation': 'names and limits of a schema; test/core/step/explanation/explain-fault.test.ts',
   'step_trace.proposal_id': 'a UUID',
   'step_trace.rule_id': 'a code',
   'step_trace.schema_version': 'three numbers, or a hash',

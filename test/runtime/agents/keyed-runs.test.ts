@@ -1,7 +1,7 @@
 // Agent runs with a key: they outlive their process, and the same key finds them again.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { systemClock } from '../../../src/adapters/system/system-clock.js';
+import { systemClock } from '../../../src/system/system-clock.js';
 import type { AgentOptions } from '../../../src/runtime/agents/agent-run.js';
 import { Bench } from '../../fixtures/bench.js';
 import { modelOf, responsesTo, work } from '../../fixtures/mock-model.js';

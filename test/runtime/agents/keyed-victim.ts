@@ -2,9 +2,9 @@
 // contract folder, the file that notes each call of the agent.
 
 import { appendFileSync } from 'node:fs';
-import { manifestPolicySource } from '../../../src/adapters/policy/manifest-policy-source.js';
-import type { Agent } from '../../../src/ports/agent.js';
-import { openTurnpike } from '../../../src/runtime/turnpike.js';
+import { manifestPolicySource } from '../../../src/home/policy/manifest-policy-source.js';
+import type { Agent } from '../../../src/engine/ports/agent.js';
+import { openTurnpike } from '../../../src/host/turnpike.js';
 
 const [home = '', contract = '', calls = ''] = process.argv.slice(2);
 const write = (what: object): void => void process.stdout.write(`${JSON.stringify(what)}\n`);

@@ -3,8 +3,8 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { memoryStore } from '../../../src/adapters/memory/memory-ledger-store.js';
-import { MemoryState } from '../../../src/adapters/memory/memory-state.js';
+import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
+import { MemoryState } from '../../../src/stores/memory/memory-state.js';
 import type { AgentRun } from '../../../src/runtime/agents/agent-run.js';
 import { Bench } from '../../fixtures/bench.js';
 import { proposal } from '../../fixtures/tree.js';

@@ -1,13 +1,13 @@
 // Reading the entries of a case from its trees: their order, their verification, and its cost.
 
 import { describe, expect, test } from '@jest/globals';
-import { memoryStore } from '../../../src/adapters/memory/memory-ledger-store.js';
-import { readIntegrated } from '../../../src/ledger/integrated-log.js';
-import type { LedgerStore, StoredEntry, TreeEntry } from '../../../src/ports/ledger/ledger-store.js';
-import { leafHash } from '../../../src/ledger/proof/merkle.js';
+import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
+import { readIntegrated } from '../../../src/core/ledger/integrated-log.js';
+import type { LedgerStore, StoredEntry, TreeEntry } from '../../../src/engine/ports/ledger/ledger-store.js';
+import { leafHash } from '../../../src/core/ledger/proof/merkle.js';
 import { CaseHistory, type TreeLookup } from '../../../src/runtime/case/case-history.js';
 import { all, happened, opening, scribeOf, treeId, type Draft } from '../../fixtures/entries.js';
-import { CASE, OTHER, payload, readStep, result, treeOf } from '../export/material.js';
+import { CASE, OTHER, payload, readStep, result, treeOf } from '../../features/exports/material.js';
 
 const TAMPERED = expect.objectContaining({ code: 'LEDGER_TAMPERED' }) as unknown;
 const TREES = 300;

@@ -3,8 +3,8 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { createSqliteStore } from '../../../src/adapters/sqlite/sqlite-ledger-store.js';
-import type { StoredEntry, TreeEntry } from '../../../src/ports/ledger/ledger-store.js';
+import { createSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
+import type { StoredEntry, TreeEntry } from '../../../src/engine/ports/ledger/ledger-store.js';
 import type { AgentRun } from '../../../src/runtime/agents/agent-run.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';
 import { FaultyStore } from '../../fixtures/faulty-store.js';

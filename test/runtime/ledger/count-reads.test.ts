@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { NO_PROGRESS, type ProgressReporter } from '../../../src/ports/progress.js';
+import { NO_PROGRESS, type ProgressReporter } from '../../../src/engine/ports/progress.js';
 import { countReads } from '../../../src/runtime/ledger/count-reads.js';
-import { homePaths, openHome, type HomeStores } from '../../../src/runtime/home/home.js';
+import { homePaths, openHome, type HomeStores } from '../../../src/home/home.js';
 import { Bench } from '../../fixtures/bench.js';
 
 /** Records every report as text. */

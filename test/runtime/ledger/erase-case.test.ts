@@ -4,9 +4,9 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { winstonLog } from '../../../src/adapters/system/winston-log.js';
-import { openTurnpike } from '../../../src/runtime/turnpike.js';
-import { sqliteHistoryCache } from '../../../src/adapters/sqlite/sqlite-history-cache.js';
+import { winstonLog } from '../../../src/system/winston-log.js';
+import { openTurnpike } from '../../../src/host/turnpike.js';
+import { sqliteHistoryCache } from '../../../src/stores/sqlite/sqlite-history-cache.js';
 import { all } from '../../fixtures/entries.js';
 import { Bench } from '../../fixtures/bench.js';
 

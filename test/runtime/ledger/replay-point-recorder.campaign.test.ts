@@ -2,16 +2,16 @@
 // ones, and equals a fold from the first entry.
 
 import { cpSync } from 'node:fs';
-import { readIntegrated, integratedLog } from '../../../src/ledger/integrated-log.js';
+import { readIntegrated, integratedLog } from '../../../src/core/ledger/integrated-log.js';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { beforeEach, expect, test } from '@jest/globals';
-import { sqliteHistoryCache } from '../../../src/adapters/sqlite/sqlite-history-cache.js';
-import { winstonLog } from '../../../src/adapters/system/winston-log.js';
-import { stateAt, type HistorySource } from '../../../src/replay/state-at.js';
-import { createHome, homePaths, openHome, type HomePaths } from '../../../src/runtime/home/home.js';
-import { openTurnpikeIn, type Turnpike } from '../../../src/runtime/turnpike.js';
+import { sqliteHistoryCache } from '../../../src/stores/sqlite/sqlite-history-cache.js';
+import { winstonLog } from '../../../src/system/winston-log.js';
+import { stateAt, type HistorySource } from '../../../src/core/replay/state-at.js';
+import { createHome, homePaths, openHome, type HomePaths } from '../../../src/home/home.js';
+import { openTurnpikeIn, type Turnpike } from '../../../src/host/turnpike.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 import { proposal } from '../../fixtures/tree.js';
 

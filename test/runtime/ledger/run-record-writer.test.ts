@@ -3,22 +3,22 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { memoryHeadStore } from '../../../src/adapters/memory/memory-head-store.js';
-import { memoryStore } from '../../../src/adapters/memory/memory-ledger-store.js';
-import { MemoryState } from '../../../src/adapters/memory/memory-state.js';
-import { canonicalJson } from '../../../src/contract/canonical-json.js';
-import type { Entry } from '../../../src/contract/run/entry.js';
-import { RunRecord } from '../../../src/contract/run/run-record.js';
-import { isConforming } from '../../../src/contract/validators.js';
+import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
+import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
+import { MemoryState } from '../../../src/stores/memory/memory-state.js';
+import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
+import type { Entry } from '../../../src/core/contract/run/entry.js';
+import { RunRecord } from '../../../src/core/contract/run/run-record.js';
+import { isConforming } from '../../../src/core/contract/validators.js';
 import { BatchBuilder } from '../../../src/engine/tick/batch-builder.js';
-import { LedgerError } from '../../../src/errors.js';
-import type { Decision } from '../../../src/kernel/decision.js';
-import { verifyLedger } from '../../../src/ledger/verification/verify-ledger.js';
-import type { LedgerStore, TreeEntry } from '../../../src/ports/ledger/ledger-store.js';
-import type { RecordBatch, RunRecordTable } from '../../../src/ports/ledger/run-records.js';
-import { homePaths, openHome } from '../../../src/runtime/home/home.js';
+import { LedgerError } from '../../../src/core/errors.js';
+import type { Decision } from '../../../src/core/kernel/decision.js';
+import { verifyLedger } from '../../../src/core/ledger/verification/verify-ledger.js';
+import type { LedgerStore, TreeEntry } from '../../../src/engine/ports/ledger/ledger-store.js';
+import type { RecordBatch, RunRecordTable } from '../../../src/engine/ports/ledger/run-records.js';
+import { homePaths, openHome } from '../../../src/home/home.js';
 import { LedgerReader } from '../../../src/runtime/ledger/ledger-reader.js';
-import { RunRecords } from '../../../src/run/run-records.js';
+import { RunRecords } from '../../../src/core/run/run-records.js';
 import {
   CLOSE_MS,
   ENTRIES_PER_STRETCH,

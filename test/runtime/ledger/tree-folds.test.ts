@@ -4,11 +4,11 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { RunTreeFold } from '../../../src/runtime/ledger/run-tree.js';
 import { TreeFolds } from '../../../src/runtime/ledger/tree-folds.js';
-import type { LedgerStore, TreeEntry } from '../../../src/ports/ledger/ledger-store.js';
+import type { LedgerStore, TreeEntry } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { Bench } from '../../fixtures/bench.js';
 import { FaultyStore } from '../../fixtures/faulty-store.js';
-import { memoryStore } from '../../../src/adapters/memory/memory-ledger-store.js';
-import { systemPace } from '../../../src/adapters/system/system-pace.js';
+import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
+import { systemPace } from '../../../src/system/system-pace.js';
 import { proposal } from '../../fixtures/tree.js';
 
 /** Counts the entries that are read of trees, and may fail in the middle. */

@@ -2,9 +2,9 @@
 // space.
 
 import { describe, expect, test } from '@jest/globals';
-import { winstonLog } from '../../../src/adapters/system/winston-log.js';
-import type { DiskSpace } from '../../../src/ports/disk-space.js';
-import type { TreeAppend } from '../../../src/ports/ledger/ledger-store.js';
+import { winstonLog } from '../../../src/system/winston-log.js';
+import type { DiskSpace } from '../../../src/engine/ports/disk-space.js';
+import type { TreeAppend } from '../../../src/engine/ports/ledger/ledger-store.js';
 import {
   recordedBytes,
   StorageAccounts,

@@ -1,0 +1,115 @@
+// What a copy of a ledger reads from one store and writes to another: rows in a form that no store owns. Contents stay
+// encrypted, and keep their numbers: signed records of erasures refer to these numbers.
+
+import type { InputMark, ProposalMark } from '../../../core/ledger/readable-ledger.js';
+import type { TreeRecoveryHint } from './batch.js';
+import type { LogHead } from '../../../core/ledger/readable-ledger.js';
+import type { RecordedTree } from '../../../core/ledger/readable-ledger.js';
+import type { WrittenRecord } from './run-records.js';
+import type { Duty } from './shared-store.js';
+
+/** A content, as its store has it. */
+export interface CopiedContent {
+  readonly no: number;
+  readonly case_id: string | null;
+  /** SHA-256 of the content before encryption, in lower-case hex. */
+  readonly sha256: string;
+  readonly kind: string;
+  /** Size of the content before encryption, in bytes. */
+  readonly byte_size: number;
+  /** The number of the key of the case that encrypts it; 0 for none. */
+  readonly key_no: number;
+  /** The encrypted bytes; null if the content was erased. */
+  readonly stored: Uint8Array | null;
+}
+
+/** Consecutive entries of one tree. */
+export interface CopiedBlock {
+  readonly tree_id: string;
+  /** Sequence number of the first entry. */
+  readonly seq: number;
+  /** Log index of the first entry. */
+  readonly log_index: number;
+  /** The entry types, separated by blanks. */
+  readonly types: string;
+  /** The texts of the entries, separated by newlines. */
+  readonly texts: string;
+  /** 32 bytes for each entry. */
+  readonly leaf_hashes: Uint8Array;
+  /** The numbers of the contents, by the position of their entry in the block. */
+  readonly contents: readonly { readonly entry: number; readonly no: number }[];
+}
+
+export interface CopiedTree extends TreeRecoveryHint {
+  readonly tree_id: string;
+  /** Log index of its first entry. */
+  readonly log_index: number;
+  readonly case_id: string | null;
+  readonly ended: boolean;
+}
+
+export interface CopiedMarks {
+  readonly proposals: readonly ProposalMark[];
+  readonly inputs: readonly InputMark[];
+}
+
+/** An ended tree with the records of all its runs. */
+export interface CopiedRecords {
+  readonly tree: RecordedTree;
+  readonly records: readonly WrittenRecord[];
+}
+
+/** What a shared ledger must know about an unfinished tree, so that a worker takes it up. */
+export interface CopiedRecovery {
+  readonly tree_id: string;
+  /** The time of the next timer; null if none is set. */
+  readonly wake_at: string | null;
+  /** The work that the former writer has left undone. */
+  readonly duties: readonly Duty[];
+}
+
+/** A page of rows. Each list of a source is a sequence of pages, none of which is empty. */
+export type CopyPages<Row> = AsyncIterable<readonly Row[]>;
+
+/**
+ * A ledger that is read for a copy. Its writer lock is taken, and nothing is pending.
+ * Every method throws LedgerError LEDGER_TAMPERED or LEDGER_UNAVAILABLE.
+ */
+export interface LedgerCopySource {
+  head(): Promise<LogHead>;
+  /** Why this ledger cannot be copied, and what to do; null if it can be. */
+  findObstacle(): Promise<string | null>;
+  /** In the order of their numbers. @throws LedgerError LEDGER_TAMPERED if a key is missing */
+  contents(): CopyPages<CopiedContent>;
+  /** In the order of the log. */
+  blocks(): CopyPages<CopiedBlock>;
+  /** In the order of the log. */
+  trees(): CopyPages<CopiedTree>;
+  marks(): CopyPages<CopiedMarks>;
+  /** In the order in which they were recorded. */
+  records(): CopyPages<CopiedRecords>;
+  /** The ended trees without records, in the order of their ends. */
+  unrecorded(): CopyPages<string>;
+  close(): Promise<void>;
+}
+
+/**
+ * An empty ledger that a copy fills. Pages arrive in the order of the methods below. Until `publish` the store is
+ * marked as an unfinished copy.
+ */
+export interface LedgerCopyTarget {
+  addContents(page: readonly CopiedContent[]): Promise<void>;
+  addBlocks(page: readonly CopiedBlock[]): Promise<void>;
+  addTrees(page: readonly CopiedTree[]): Promise<void>;
+  addMarks(page: readonly CopiedMarks[]): Promise<void>;
+  addRecords(page: readonly CopiedRecords[]): Promise<void>;
+  addUnrecorded(page: readonly string[]): Promise<void>;
+  /** Absent if a start of this store takes up unfinished trees without it. */
+  addRecovery?(page: readonly CopiedRecovery[]): Promise<void>;
+  /** Makes everything durable, so that the copy can be verified. `head` is the head of the log. */
+  finish(head: LogHead): Promise<void>;
+  /** Removes the mark of an unfinished copy. */
+  publish(): Promise<void>;
+  /** Closes it, in any state. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,137 @@
+// Creates manifest.json, and the elements of bag-info.txt that repeat it.
+
+import { createHash } from 'node:crypto';
+import { infoValuesOf, type InfoElement } from './bagit/bag-info.js';
+import { canonicalJson, quote } from '../../core/contract/canonical-json.js';
+import { ExportBundle } from '../../core/contract/evidence/export-bundle.js';
+import { isJsonObject } from '../../core/contract/json.js';
+import { isConforming } from '../../core/contract/validators.js';
+import { BagError, usageError } from '../../core/errors.js';
+import type { ExportBagContents } from './bag-contents.js';
+import { EXPORT_BAG_LIMITS } from './bag-format.js';
+import type { ExportBagRequest, ManifestHead } from './bag-request.js';
+
+const PIECE_CHARACTERS = 65_536;
+
+/** The element that marks a bag as one of Turnpike. Its value is the version. */
+export const EXPORT_BAG_LABEL = 'Turnpike-Bundle';
+export type ExportBagVersion = (typeof EXPORT_BAG_VERSIONS)[number];
+/** 1: without the log and its proof, as older versions wrote it, and as it is written for a ledger without a key. */
+export const EXPORT_BAG_VERSIONS = ['1', '2'] as const;
+export const RUN_LABEL = 'Turnpike-Run-Id';
+export const ROOT_LABEL = 'Turnpike-Root-Run-Id';
+
+/**
+ * @throws UsageError for a case without content
+ * @throws BagError BAG_UNWRITABLE for a case that exceeds the limits of a bag
+ */
+export function createManifest(head: ManifestHead, contents: ExportBagContents): ExportBundle {
+  const { artifacts, audit_event_ids, runs } = contents;
+  if (artifacts.length === 0) {
+    const message = `there is nothing of case ${contents.history.slice.case_id} in this ledger that could be exported`;
+    throw usageError(message);
+  }
+  const withoutHash: ExportBundle = {
+    ...head,
+    contents: { artifacts: [...artifacts] },
+    audit: { audit_event_ids: [...audit_event_ids], run_ids: [...runs.keys()] },
+  };
+  const manifest = { ...withoutHash, integrity: { manifest_hash_sha256: manifestHash(withoutHash) } };
+  if (!isConforming(ExportBundle, manifest) || !isWithinLimits(manifest)) {
+    const message = `case ${contents.history.slice.case_id} exceeds the limits of one bag`;
+    throw new BagError({ code: 'BAG_UNWRITABLE', message });
+  }
+  return manifest;
+}
+
+function isWithinLimits(manifest: ExportBundle): boolean {
+  if (hasTooManyRuns(manifest) || manifest.contents.artifacts.length > EXPORT_BAG_LIMITS.contents_max) return false;
+  let bytes = 0;
+  for (const piece of manifestPieces(manifest)) bytes += piece.length;
+  return bytes <= EXPORT_BAG_LIMITS.manifest_bytes_max;
+}
+
+export const hasTooManyRuns = ({ audit }: ExportBundle): boolean =>
+  (audit?.run_ids.length ?? 0) > EXPORT_BAG_LIMITS.runs_max;
+
+/** SHA-256 of the manifest's canonical JSON without its member `integrity`, which contains the hash. */
+export const manifestHash = (manifest: ExportBundle): string => canonicalHash({ ...manifest, integrity: undefined });
+
+/** SHA-256 of canonical JSON that is never in memory as a whole. */
+export function canonicalHash(manifest: object): string {
+  const hash = createHash('sha256');
+  for (const piece of manifestPieces(manifest)) hash.update(piece);
+  return hash.digest('hex');
+}
+
+/** The canonical JSON of a manifest in pieces, because it names every event of a case. */
+export const manifestPieces = (manifest: object): Iterable<Uint8Array> => groupPieces(canonicalPieces(manifest));
+
+function* canonicalPieces(value: unknown): Generator<string> {
+  if (Array.isArray(value)) {
+    yield '[';
+    for (const [index, item] of value.entries()) yield `${index === 0 ? '' : ','}${canonicalJson(item)}`;
+    yield ']';
+  } else if (isJsonObject(value)) {
+    const members = Object.entries(value as Record<string, unknown>).filter(([, member]) => member !== undefined);
+    members.sort(([left], [right]) => (left < right ? -1 : 1));
+    yield '{';
+    for (const [index, [key, member]] of members.entries()) {
+      yield `${index === 0 ? '' : ','}${quote(key)}:`;
+      yield* canonicalPieces(member);
+    }
+    yield '}';
+  } else {
+    yield canonicalJson(value);
+  }
+}
+
+function* groupPieces(texts: Iterable<string>): Generator<Uint8Array> {
+  let piece = '';
+  for (const text of texts) {
+    piece += text;
+    if (piece.length < PIECE_CHARACTERS) continue;
+    yield Buffer.from(piece);
+    piece = '';
+  }
+  if (piece !== '') yield Buffer.from(piece);
+}
+
+/** The elements of bag-info.txt, except those that only the ledger and the export run know. */
+const infoOf = (manifest: ExportBundle, version: ExportBagVersion): readonly InfoElement[] => [
+  { label: 'External-Identifier', value: manifest.bundle_id },
+  { label: EXPORT_BAG_LABEL, value: version },
+  { label: 'Turnpike-Bundle-Kind', value: manifest.bundle_kind },
+  { label: 'Turnpike-Case-Id', value: manifest.case_id ?? '' },
+  { label: 'Turnpike-Manifest-SHA256', value: manifest.integrity?.manifest_hash_sha256 ?? '' },
+];
+
+/** `YYYY-MM-DD` of the time at which the bag was made. */
+export const baggingDate = ({ created_at_utc }: ManifestHead): string => created_at_utc.slice(0, 10);
+
+export const bagInfo = (
+  manifest: ExportBundle,
+  { run_id, root_run_id }: ExportBagRequest,
+  { history, proof }: ExportBagContents,
+): readonly InfoElement[] => [
+  { label: 'External-Description', value: 'Turnpike export bundle' },
+  { label: 'Bag-Software-Agent', value: 'turnpike' },
+  ...infoOf(manifest, proof === null ? '1' : '2'),
+  { label: RUN_LABEL, value: run_id },
+  { label: ROOT_LABEL, value: root_run_id },
+  { label: 'Turnpike-Ledger-Size', value: String(history.slice.head.size) },
+  { label: 'Turnpike-Ledger-Root', value: history.slice.head.root },
+];
+
+/** Labels that are not exactly once in bag-info.txt with the value of the manifest. */
+export const findWrongLabels = (
+  info: readonly InfoElement[],
+  manifest: ExportBundle,
+  version: ExportBagVersion,
+): readonly string[] =>
+  [...infoOf(manifest, version), { label: 'Bagging-Date', value: baggingDate(manifest) }]
+    .filter(({ label, value }) => {
+      const values = infoValuesOf(info, label);
+      return values.length !== 1 || values[0] !== value;
+    })
+    .map(({ label }) => label);

@@ -1,0 +1,115 @@
+// Creates the payload of a bag in the order in which it is written. Only the current file is in memory.
+
+import { nameInTree } from '../../core/contract/entry-name.js';
+import { byPath, type PayloadFile } from './bagit/write-bag.js';
+import { canonicalJson } from '../../core/contract/canonical-json.js';
+import type { ExportBundle } from '../../core/contract/evidence/export-bundle.js';
+import { sha256 } from '../../core/contract/hash.js';
+import { RunRecord } from '../../core/contract/run/run-record.js';
+import { isConforming } from '../../core/contract/validators.js';
+import { BagError, LedgerError } from '../../core/errors.js';
+import type { NoteSigner } from '../../core/ledger/proof/signed-note.js';
+import { requireContent } from '../../core/ledger/require-content.js';
+import { RunRecords } from '../../core/run/run-records.js';
+import type { Audience } from '../../runtime/content/audience.js';
+import type { ContentReader } from '../../runtime/content/content-reader.js';
+import type { ExportBagContents, BagContentFile } from './bag-contents.js';
+import { EXPORT_BAG_LIMITS, AUDIT, encodeLines, MANIFEST, RUNS } from './bag-format.js';
+import { bagLogFiles } from './bag-log-files.js';
+import { manifestPieces } from './bag-manifest.js';
+
+/** Signs the proof of a bag; null if the ledger has no key. */
+export type BagSigner = NoteSigner | null;
+
+interface PayloadParts {
+  readonly contents: ExportBagContents;
+  readonly manifest: ExportBundle;
+  readonly signer: BagSigner;
+}
+
+/** Where content is read, and for which audience. */
+export interface PayloadSource {
+  readonly content: ContentReader;
+  readonly audience: Audience;
+}
+
+/** Every file. Its content is read when the file is written. @throws LedgerError LEDGER_TAMPERED while iterating */
+export async function* createPayload(
+  source: PayloadSource,
+  { contents, manifest, signer }: PayloadParts,
+): AsyncGenerator<PayloadFile> {
+  const generated: readonly PayloadFile[] = [
+    ...(signer === null ? [] : bagLogFiles(contents, manifest, signer)),
+    { path: AUDIT, content: encodeLines(eventLines(contents)) },
+    { path: MANIFEST, content: toAsync(manifestPieces(manifest)) },
+    { path: RUNS, content: encodeLines(recordLines(contents)) },
+  ];
+  for (const file of [...generated, ...contents.files].sort(byPath)) {
+    yield 'content' in file ? file : { path: file.path, content: await readBagContent(source, file) };
+  }
+}
+
+/** Content of the store is hashed again: the store is not trusted. */
+async function readBagContent(
+  { content, audience }: PayloadSource,
+  { ref, place }: BagContentFile,
+): Promise<Uint8Array> {
+  const artifacts = requireContent(await content.read(place, audience));
+  const found = artifacts.find(
+    ({ kind, case_id, bytes }) =>
+      kind === ref.artifact_kind && case_id === (ref.case_id ?? null) && sha256(bytes) === ref.hash_sha256,
+  );
+  if (found !== undefined) return found.bytes;
+  throw new LedgerError({
+    code: 'LEDGER_TAMPERED',
+    message: `the content ${ref.hash_sha256} of entry ${nameInTree(place.tree_id, place.seq)} is missing or was changed`,
+  });
+}
+
+type RunEntries = Pick<ExportBagContents, 'history' | 'runs'>;
+
+export async function* eventLines({ history, runs }: RunEntries): AsyncGenerator<readonly string[]> {
+  for await (const entries of history.entries(['audit_event'])) {
+    yield entries.flatMap(({ entry: { type, body } }) =>
+      type === 'audit_event' && runs.has(body.run_id) ? [canonicalJson(body)] : [],
+    );
+  }
+}
+
+/** Yields each record as soon as its last event was read. Only records with further events stay in memory. */
+export async function* recordLines({ history, runs }: RunEntries): AsyncGenerator<readonly string[]> {
+  const pending = new Map<string, PendingRecord>();
+  for await (const entries of history.entries(['run_created', 'audit_event'])) {
+    yield entries.flatMap(({ entry }) => {
+      if (entry.type !== 'run_created' && entry.type !== 'audit_event') return [];
+      const { run_id } = entry.body;
+      const events = runs.get(run_id);
+      if (events === undefined) return [];
+      if (entry.type === 'run_created') pending.set(run_id, { records: new RunRecords(), left: events + 1 });
+      const run = pending.get(run_id);
+      if (run === undefined) return [];
+      run.records.fold(entry);
+      run.left -= 1;
+      if (run.left > 0) return [];
+      pending.delete(run_id);
+      return run.records.all().map(lineOf);
+    });
+  }
+}
+
+interface PendingRecord {
+  readonly records: RunRecords;
+  /** The number of entries still to come. */
+  left: number;
+}
+
+function lineOf(record: RunRecord): string {
+  const line = canonicalJson(record);
+  if (isConforming(RunRecord, record) && line.length <= EXPORT_BAG_LIMITS.line_characters_max) return line;
+  throw new BagError({ code: 'BAG_UNWRITABLE', message: `the record of ${record.run_id} does not fit into a bundle` });
+}
+
+// eslint-disable-next-line @typescript-eslint/require-await -- a sink takes content asynchronously
+async function* toAsync(pieces: Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield* pieces;
+}

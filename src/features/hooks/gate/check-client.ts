@@ -1,0 +1,47 @@
+// The check of a client before its session begins, by the process that decides. The hook reports only what a process of
+// the client knows: its version, and the variables that name its folders.
+
+import { writeMissingComparisons, type MissingComparison } from '../../../core/contract/inspection/missing-comparisons.js';
+import type { Client } from '../hook-event.js';
+import { inspectClient, type InspectedClient } from '../install/inspect-client.js';
+import type { HookReport } from './hook-gate.js';
+import type { ClientCheck } from './hook-sessions.js';
+
+export async function checkClient(client: Client, project: string, report: HookReport): Promise<ClientCheck> {
+  const { version, environment = {} } = report;
+  const inspected = await inspectClient(client, { project, profile: 'gate', environment, version });
+  const { findings, hook_sha256, repository, user } = inspected;
+  const opening = findings.filter(({ severity }) => severity === 'opens').map(({ id }) => id);
+  const notes = findings.filter(({ severity }) => severity === 'note');
+  return {
+    version,
+    findings: [...new Set([...report.findings, ...opening])],
+    ...(hook_sha256 === null ? {} : { hook_sha256 }),
+    ...{ repository, user },
+    uncompared: writeMissingComparisons(notes.flatMap(({ id }) => reasonOf(id, inspected))),
+  };
+}
+
+/** Notes without an effect on what is seen of a session have no reason. */
+function reasonOf(id: string, { repository, user }: InspectedClient): readonly MissingComparison[] {
+  switch (id.slice(id.indexOf('.') + 1)) {
+    case 'outcomes_unreported':
+      return [{ code: 'outcomes' }];
+    case 'failures_unreported':
+      return [{ code: 'failures' }];
+    case 'not_measured':
+      return [{ code: 'version' }];
+    case 'folder_trust':
+      return [{ code: 'trust' }];
+    case 'repository':
+      return [{ code: 'repository', count: repository.length }];
+    case 'user_items':
+      return [{ code: 'user', count: user.length }];
+    case 'http_uncounted':
+      return [{ code: 'http' }];
+    case 'folders':
+      return [{ code: 'folders' }];
+    default:
+      return [];
+  }
+}

@@ -1,0 +1,163 @@
+// Makes inputs from the calls of clients. Text of agents is validated before anything is recorded.
+
+import { artifactRef, type Artifact } from '../../core/contract/artifact-ref.js';
+import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { sha256 } from '../../core/contract/hash.js';
+import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
+import { EXPOSURES } from '../../core/contract/run/response.js';
+import {
+  GATE_POLICIES,
+  POSTURE_SETTINGS,
+  POSTURES,
+  SESSION_LIMITS,
+  SessionSettings,
+} from '../../core/contract/session/session.js';
+import type { SessionSpec } from '../../core/contract/session/session-spec.js';
+import { Identifier } from '../../core/contract/shapes.js';
+import { isConforming } from '../../core/contract/validators.js';
+import { usageError } from '../../core/errors.js';
+import { toSessionRole } from '../../core/session/apply-command.js';
+import type { Ids } from '../../engine/ports/ids.js';
+import {
+  validateActor,
+  validateField,
+  asNamedPerson,
+  AGENT_DEFAULTS,
+  narrowExposure,
+  createOpenInput,
+  type InputOf,
+} from '../../runtime/agents/open-input.js';
+import { chooseCase } from '../../runtime/agents/choose-case.js';
+import type { PinnedPolicy } from '../../runtime/policy-cache.js';
+import type { SessionCaller, StartSessionOptions } from './sessions.js';
+
+const REPORT_BYTES_MAX = 131_072;
+const REPORT_DEPTH_MAX = 8;
+const PROOF_CHARS_MAX = 400;
+
+/** A report in the form that may be recorded: a hash stands for its step proof (D10). */
+export interface ReceivedReport {
+  readonly artifact: Artifact;
+  readonly proof_sha256: string | null;
+}
+
+/** @returns null for an invalid report: not a JSON object, too large or too deep */
+export function receiveReport(value: unknown, case_id: string | null): ReceivedReport | null {
+  if (!isJsonObject(value) || !isShallow(value, REPORT_DEPTH_MAX)) return null;
+  const { step_proof, ...rest } = value;
+  const bytes = bytesOf(rest);
+  if (bytes === null || bytes.byteLength > REPORT_BYTES_MAX) return null;
+  const proof = typeof step_proof === 'string' && step_proof.length <= PROOF_CHARS_MAX ? step_proof : null;
+  return {
+    artifact: { kind: 'session_report', case_id, bytes },
+    proof_sha256: proof === null || proof === '' ? null : sha256(proof),
+  };
+}
+
+/** Members that are null are omitted. */
+function bytesOf(report: JsonObject): Uint8Array | null {
+  try {
+    const members = Object.entries(report).filter(([, member]) => member !== null);
+    return Buffer.from(canonicalJson(Object.fromEntries(members)));
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Whether the value nests no deeper than `max`. Members are never spread into call arguments, so width is no problem.
+ */
+function isShallow(value: unknown, max: number): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  return max > 0 && Object.values(value).every((member) => isShallow(member, max - 1));
+}
+
+/** The caller as the ledger records it. @throws UsageError for a name that no actor can have */
+export function toRecordedCaller({ actor, role }: SessionCaller) {
+  const known = toSessionRole(role);
+  return {
+    actor: { actor_type: known === 'autonomy_runner' ? 'agent' : 'human', actor_id: validateActor(actor) },
+    role: known,
+  } as const;
+}
+
+export interface SpecMaterial {
+  readonly spec: SessionSpec;
+  readonly file: string | null;
+}
+
+/** The first input of a session's tree. @throws UsageError for options that do not conform to the contract */
+export function createStartSessionInput(
+  session_id: string,
+  options: StartSessionOptions,
+  { spec, file }: SpecMaterial,
+  pinned: PinnedPolicy,
+  ids: Ids,
+): { readonly input: InputOf<'open_session'>; readonly materials: readonly Artifact[] } {
+  const { lane = AGENT_DEFAULTS.lane } = options;
+  const case_id = chooseCase(session_id, options.case, [lane, ...lanesOf(spec)], pinned.policy);
+  const { open, notes } = createOpenInput(session_id, { ...options, case_id }, pinned, ids);
+  const artifact: Artifact = { kind: 'session_spec', case_id: open.case_id, bytes: Buffer.from(canonicalJson(spec)) };
+  const { exposure: ceiling } = pinned.policy;
+  const exposure = options.exposure ?? ceiling;
+  if (!EXPOSURES.includes(exposure)) throw usageError(`exposure: ${EXPOSURES.join(' or ')}`);
+  const input: InputOf<'open_session'> = {
+    ...open,
+    kind: 'open_session',
+    spec: artifactRef(artifact),
+    spec_file: file,
+    idempotency_key: validateIdempotencyKey(options.idempotencyKey),
+    settings: resolveSessionSettings(options),
+    agent: {
+      actor: { actor_type: 'agent', actor_id: validateActor(options.actor ?? AGENT_DEFAULTS.actor) },
+      person: asNamedPerson(options, pinned.policy),
+      role_id: validateField('agentRole', Identifier, options.agentRole ?? AGENT_DEFAULTS.role),
+      lane_id: validateField('lane', Identifier, lane),
+      exposure: narrowExposure(ceiling, exposure),
+    },
+    by: toRecordedCaller(options.by),
+  };
+  return { input, materials: [...pinned.materials, artifact, ...notes] };
+}
+
+/** The lanes of the tasks that name one. */
+const lanesOf = ({ phases }: SessionSpec): readonly string[] =>
+  phases.flatMap(({ tasks }) => tasks.flatMap(({ lane }) => lane ?? []));
+
+const IDEMPOTENCY_KEY_PATTERN = /^[A-Za-z0-9_-]{1,128}$/;
+
+function validateIdempotencyKey(key: string | undefined): string | null {
+  if (key === undefined) return null;
+  if (IDEMPOTENCY_KEY_PATTERN.test(key)) return key;
+  throw usageError('idempotencyKey: up to 128 of A-Z, a-z, 0-9, _ and -');
+}
+
+/** The settings of the posture, with those of the caller. @throws UsageError for what the posture forbids */
+export function resolveSessionSettings(options: StartSessionOptions): SessionSettings {
+  const posture = options.posture ?? 'supervised';
+  if (!POSTURES.includes(posture)) throw usageError(`posture: ${POSTURES.join(', ')}`);
+  const base = POSTURE_SETTINGS[posture];
+  const gate_policy = options.gatePolicy ?? base.gate_policy;
+  if (!GATE_POLICIES.includes(gate_policy)) throw usageError(`gatePolicy: ${GATE_POLICIES.join(', ')}`);
+  const settings: SessionSettings = {
+    posture,
+    gate_policy,
+    enforce_gates: options.enforceGates ?? base.enforce_gates,
+    allow_gate_waiver: options.allowGateWaiver ?? base.allow_gate_waiver,
+    allow_skipped: options.allowSkipped ?? base.allow_skipped,
+    stop_on_phase_completion: options.stopOnPhaseCompletion ?? base.stop_on_phase_completion,
+    auto_retry_fidelity_gate: options.autoRetryFidelityGate ?? base.auto_retry_fidelity_gate,
+    limits: { ...SESSION_LIMITS, ...base.limits, ...options.limits },
+  };
+  if (!isConforming(SessionSettings, settings))
+    throw usageError('limits: whole numbers within the ranges of the documentation');
+  const { heartbeat_grace_minutes, heartbeat_stale_minutes } = settings.limits;
+  if (heartbeat_grace_minutes >= heartbeat_stale_minutes) {
+    throw usageError('limits: heartbeat_grace_minutes is less than heartbeat_stale_minutes');
+  }
+  const isLoosened = gate_policy !== 'strict' || !settings.enforce_gates || settings.allow_gate_waiver;
+  if (posture === 'unattended' && isLoosened) {
+    throw usageError('posture unattended: gates are strict and enforced, and cannot be waived');
+  }
+  return settings;
+}

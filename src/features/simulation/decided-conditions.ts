@@ -1,0 +1,87 @@
+// The conditions that made a recorded decision: the one that denied, or those that answer for its approval.
+
+import { prepareHighRiskRun } from '../../../machines/high-risk-run.js';
+import { askConditions } from '../../core/step/conditions/run-conditions.js';
+import type { Policy } from '../../core/policy/policy.js';
+import { authorizePaths } from '../../core/step/authorize-paths.js';
+import type { ConditionVerdict } from '../../core/policy/conditions/conditions.js';
+import { conditionErrorText } from '../../core/step/conditions/condition-error.js';
+import { conditionVerdict } from '../../core/step/conditions/condition-verdict.js';
+import { runOf, startedRunContext } from './decided-request.js';
+import type { ApprovalFacts, DecisionFacts, RecordedDecision, StartedRun, StepFacts } from './recorded-decision.js';
+
+/** Why conditions could not be evaluated, if that made the decision. */
+export function decidedErrors({
+  facts,
+  policy,
+  said: { rule_id },
+}: Pick<RecordedDecision, 'facts' | 'policy' | 'said'>): readonly string[] {
+  if (rule_id !== 'condition.error') return [];
+  const verdict = verdictOn(facts, policy);
+  return verdict?.kind === 'deny' ? (verdict.errors ?? []).map(conditionErrorText) : [];
+}
+
+function verdictOn(facts: DecisionFacts, policy: Policy): ConditionVerdict | ReturnType<typeof askConditions> | null {
+  switch (facts.kind) {
+    case 'step':
+      return verdictOfStep(facts, policy);
+    case 'run':
+    case 'approval':
+      return answerOnRun(facts, policy);
+    default:
+      return null;
+  }
+}
+
+/** @returns their ids; none if the policy has no conditions, or none of them decided */
+export function decidedConditions({ facts, policy, said: { rule_id } }: RecordedDecision): readonly string[] {
+  const { conditions } = policy;
+  if (conditions === undefined) return [];
+  if (conditions.all.some(({ id }) => id === rule_id)) return [rule_id ?? ''];
+  switch (facts.kind) {
+    case 'step':
+      return askingOfStep(facts, policy);
+    case 'run':
+    case 'approval':
+      return askingOfRun(facts, policy);
+    default:
+      return [];
+  }
+}
+
+function askingOfStep(step: StepFacts, policy: Policy): readonly string[] {
+  const verdict = verdictOfStep(step, policy);
+  return verdict?.kind === 'approval' ? verdict.ids : [];
+}
+
+function verdictOfStep({ act, facts, input }: StepFacts, policy: Policy): ConditionVerdict | null {
+  const definition = act === null ? undefined : policy.catalogue.action(act.action);
+  if (act === null || definition === undefined) return null;
+  const paths = authorizePaths({ definition, args: act.args, facts, policy });
+  if (!paths.ok) return null;
+  return conditionVerdict(
+    {
+      definition,
+      args: paths.value,
+      run: runOf(act, policy),
+      label: act.label,
+      files: facts?.paths ?? [],
+      counters: facts?.counters ?? [],
+      at: input.received_at,
+    },
+    policy,
+  );
+}
+
+function askingOfRun(facts: StartedRun | ApprovalFacts, policy: Policy): readonly string[] {
+  const answer = answerOnRun(facts, policy);
+  return answer.kind === 'allow' && answer.obligation !== null ? answer.obligation.conditions : [];
+}
+
+function answerOnRun(facts: StartedRun | ApprovalFacts, policy: Policy): ReturnType<typeof askConditions> {
+  const started = facts.kind === 'run' ? facts : facts.of;
+  const at = facts.kind === 'approval' && facts.event !== null ? facts.event.ballot.at : started.event.time;
+  const run = startedRunContext(started, policy);
+  const { request } = prepareHighRiskRun(run, started.event, policy).input;
+  return askConditions(run, request, at, policy);
+}

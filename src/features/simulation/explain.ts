@@ -1,0 +1,157 @@
+// Explains one recorded decision: its checks, and the single policy changes that would reverse it. Each change is found
+// by editing the policy and deciding again.
+
+import { CHECK_TOOLS, EXPORT_TOOL } from '../../../machines/high-risk-run.js';
+import type { Json, JsonObject } from '../../core/contract/json.js';
+import { OPTIONAL_FILES } from '../../core/contract/policy/pins.js';
+import type { Policy } from '../../core/policy/policy.js';
+import { checksOf, type DecisionCheck } from './decision-checks.js';
+import { decidedConditions, decidedErrors } from './decided-conditions.js';
+import { decideUnderPolicy } from './decide-under-policy.js';
+import { placesOf, type ElementPlace } from './element-places.js';
+import type { MediatedAct, PolicyAnswer, RecordedDecision } from './recorded-decision.js';
+import { editsOf, type EditScope, type PolicyEdit } from './policy-edits.js';
+import { adjustableLimitsOf, limitEdits } from './limit-edits.js';
+
+/** A single change of the policy that changes the decision. */
+export interface PolicyChange {
+  readonly text: string;
+  /** The answer after the change. Without gathered facts it is undecidable: only the failed check would pass. */
+  readonly gives: PolicyAnswer;
+}
+
+export interface Explanation {
+  readonly decision: RecordedDecision;
+  readonly checks: readonly DecisionCheck[];
+  /** The condition that denied, or those that asked for the approval. */
+  readonly conditions: readonly DecidingCondition[];
+  /** Why conditions could not be evaluated, one text for each; empty unless that made the decision. */
+  readonly errors: readonly string[];
+  /** The parts of the YAML files that made the decision. */
+  readonly places: readonly ElementPlace[];
+  /** The smallest change first; empty if no single change reverses the decision. */
+  readonly changes: readonly PolicyChange[];
+}
+
+/** A condition of the policy, and where it is. */
+export interface DecidingCondition {
+  readonly id: string;
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+  readonly text: string;
+}
+
+export function explain(decision: RecordedDecision): Explanation {
+  const search = searchChanges(decision);
+  for (;;) {
+    const { done, value } = search.next();
+    if (done === true) return explanationOf(decision, value);
+  }
+}
+
+/** Like `explain`, but awaits `pause` between the tested policies, so that a service can process other requests. */
+export async function explainWithPauses(
+  decision: RecordedDecision,
+  pause: () => Promise<void> | undefined,
+): Promise<Explanation> {
+  const search = searchChanges(decision);
+  for (;;) {
+    const { done, value } = search.next();
+    if (done === true) return explanationOf(decision, value);
+    await pause();
+  }
+}
+
+const explanationOf = (decision: RecordedDecision, changes: readonly PolicyChange[]): Explanation => ({
+  decision,
+  checks: checksOf(decision, decision.policy),
+  conditions: decidingConditions(decision),
+  errors: decidedErrors(decision),
+  places: placesOf(decision),
+  changes,
+});
+
+function decidingConditions(decision: RecordedDecision): readonly DecidingCondition[] {
+  const ids = decidedConditions(decision);
+  const all = decision.policy.conditions?.all ?? [];
+  return all
+    .filter(({ id }) => ids.includes(id))
+    .map(({ id, line, column, text }) => ({ id, file: OPTIONAL_FILES.conditions, line, column, text }));
+}
+
+/** Yields after each tested change. */
+function* searchChanges(decision: RecordedDecision): Generator<undefined, readonly PolicyChange[]> {
+  const { policy, said } = decision;
+  const answers = new Map<Policy, PolicyAnswer>();
+  const flips = (edited: Policy): boolean => {
+    const answer = decideUnderPolicy(decision, edited);
+    answers.set(edited, answer);
+    if ('undecidable' in answer) return said.decision === 'deny' && answer.undecidable === 'facts.not_gathered';
+    return answer.decision !== said.decision;
+  };
+  const edits: PolicyEdit[] = [];
+  for (const edit of editsOf(policy, editScopeOf(decision))) {
+    if (flips(edit.policy)) edits.push(edit);
+    yield;
+  }
+  for (const limit of adjustableLimitsOf(policy)) {
+    edits.push(...limitEdits(limit, flips));
+    yield;
+  }
+  const changes = edits.map(({ text, policy: edited }) => ({
+    text,
+    gives: answers.get(edited) ?? decideUnderPolicy(decision, edited),
+  }));
+  // Changes with a verdict precede changes after which the verdict depends on facts that were not gathered.
+  return changes.toSorted((a, b) => Number('undecidable' in a.gives) - Number('undecidable' in b.gives));
+}
+
+/** The names of the role, lanes, action, tools and tables of a decision. */
+function editScopeOf({ facts, role_id, lane_id, action, policy }: RecordedDecision): EditScope {
+  const base = { role_id, lane_ids: lane_id === null ? [] : [lane_id], action, tools: [], tables: [], endings: {} };
+  switch (facts.kind) {
+    case 'orchestrator':
+    case 'agent':
+    case 'ballot':
+      return base;
+    case 'run':
+      return editScopeOfRun(base, facts.event.act.action, facts.event.act.args);
+    case 'approval':
+      return editScopeOfRun(base, facts.of.event.act.action, facts.of.event.act.args);
+    case 'retry':
+      return editScopeOfAct(base, facts.act, policy);
+    case 'step':
+      return facts.act === null ? base : editScopeOfAct(base, facts.act, policy);
+    case 'write': {
+      const { of } = facts;
+      if (of.kind === 'run') return editScopeOfRun(base, of.event.act.action, of.event.act.args);
+      return of.act === null ? base : editScopeOfAct(base, of.act, policy);
+    }
+  }
+}
+
+function editScopeOfAct(base: EditScope, { action, args, agent }: MediatedAct, policy: Policy): EditScope {
+  const definition = policy.catalogue.action(action);
+  const tools = [definition?.tool ?? null, args['tool']].filter((name): name is string => typeof name === 'string');
+  const tables = [definition?.write?.table, definition?.read, args['target']].filter(
+    (name): name is string => typeof name === 'string',
+  );
+  const own = policy.actions.get(action)?.lane;
+  const lane_ids = [own ?? agent.lane_id, agent.lane_id].filter((lane) => lane !== null);
+  const endings = Object.fromEntries((definition?.paths ?? []).flatMap((name) => endingOf(name, args[name])));
+  return { ...base, action, lane_ids, tools: unique(tools), tables: unique(tables), endings };
+}
+
+function editScopeOfRun(base: EditScope, action: string, args: JsonObject): EditScope {
+  const { target } = args;
+  const tools = base.action === 'export' ? [EXPORT_TOOL] : [CHECK_TOOLS[action]].filter((tool) => tool !== undefined);
+  return { ...base, tools, tables: typeof target === 'string' ? [target] : [] };
+}
+
+function endingOf(name: string, path: Json | undefined): readonly (readonly [string, string])[] {
+  const ending = typeof path === 'string' ? /\.[A-Za-z0-9]{1,16}$/.exec(path)?.[0] : undefined;
+  return ending === undefined ? [] : [[name, ending]];
+}
+
+const unique = (names: readonly string[]): readonly string[] => [...new Set(names)];

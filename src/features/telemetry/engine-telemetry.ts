@@ -1,0 +1,306 @@
+// Observes the engine: spans of runs, steps, decisions and commits, metrics, and lines of the service log. It sees only
+// what is durable, and its errors stay here.
+
+import type { TraceCarrier, TracePoint } from '../../core/contract/trace-context.js';
+import type { RunCreated } from '../../core/contract/run/entry.js';
+import type { RunContext } from '../../core/contract/run/run-context.js';
+import type { StepTrace } from '../../core/contract/run/step-trace.js';
+import type { Catalogue } from '../../core/contract/policy/catalogue.js';
+import type { ObservedInput, ObservedTick, TickObserver } from '../../engine/tick/tick-observer.js';
+import type { Decision, RunTermination } from '../../core/kernel/decision.js';
+import type { Tree } from '../../core/kernel/tree.js';
+import type { Log } from '../../engine/ports/log.js';
+import type { OpenSpan, Telemetry } from '../../engine/ports/telemetry.js';
+import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
+import type { RunTracing } from '../../runtime/agents/run-tracing.js';
+import { createEngineMetrics, type EngineMetrics } from './engine-metrics.js';
+import { endingCode, RunLog } from './run-log.js';
+import { tracedLog } from './traced-log.js';
+import { runSpan, stepAttributes, type NamedRun } from './run-spans.js';
+import { OTHER, RunTraces } from './run-traces.js';
+
+interface EngineTelemetryOptions {
+  /** Null: only the service log. */
+  readonly telemetry: Telemetry | null;
+  readonly log: Log;
+  readonly catalogue: Catalogue;
+}
+
+/** A step whose caller waits in this process. */
+interface ActiveStep {
+  readonly startMs: number;
+  /** Null if its trace is not recorded. */
+  readonly span: OpenSpan | null;
+}
+
+export class EngineTelemetry implements TickObserver, RunTracing {
+  readonly traces: RunTraces | null;
+  readonly metrics: EngineMetrics | null;
+  readonly #telemetry: Telemetry | null;
+  readonly #options: EngineTelemetryOptions;
+  /** The service log, with the trace of the run that a line names. */
+  readonly log: Log;
+  readonly #runLog: RunLog;
+  /** By agent run, which has one step at a time. */
+  readonly #steps = new Map<string, ActiveStep>();
+  /** Promotions and exports that have begun in this process. */
+  readonly #highRisk = new Map<string, RunCreated>();
+  /** Characters of the entries of the current tick. */
+  #bytes = 0;
+  #hasFailed = false;
+
+  constructor(options: EngineTelemetryOptions) {
+    const { telemetry, log } = options;
+    this.#options = options;
+    this.#telemetry = telemetry;
+    this.traces = telemetry === null || telemetry.tracer === null ? null : new RunTraces(telemetry.tracer);
+    this.metrics = telemetry === null ? null : createEngineMetrics(telemetry.meter);
+    const { traces } = this;
+    this.log = traces === null ? log : tracedLog(log, (run_id) => traces.traceIdOf(run_id));
+    this.#runLog = new RunLog(this.log);
+  }
+
+  now(): number {
+    return this.#telemetry?.now() ?? 0;
+  }
+
+  /** Called before the tree is opened. */
+  openTree(tree_id: string, trace: TraceCarrier | undefined): void {
+    this.#guard(() => this.traces?.openTree(tree_id, trace));
+  }
+
+  /** A step begins: its proposal is about to be submitted. */
+  startStep(run: RunContext, trace: TraceCarrier | undefined): void {
+    if (this.#telemetry === null) return;
+    try {
+      const startMs = this.#telemetry.now();
+      const { traces } = this;
+      const span =
+        traces === null || traces.hasNoSpans(run.root_run_id)
+          ? null
+          : this.#startStepSpan(traces, run, { startMs, trace });
+      this.#steps.set(run.run_id, { startMs, span });
+    } catch (error) {
+      this.#onFailure(error);
+    }
+  }
+
+  /** Ends the observation of the step of an agent run that has no outcome; does nothing if it has one. */
+  endStep(run_id: string): void {
+    const step = this.#steps.get(run_id);
+    if (step === undefined) return;
+    this.#steps.delete(run_id);
+    this.#guard(() => step.span?.end({ endMs: this.now(), error: 'NO_OUTCOME' }));
+  }
+
+  onTick(tick: ObservedTick): void {
+    try {
+      const { metrics } = this;
+      let entries = 0;
+      this.#bytes = 0;
+      for (const outcome of tick.outcomes) {
+        metrics?.queueWait(tick.startedAt - outcome.item.queuedAt);
+        entries += this.#onOutcome(outcome, tick);
+      }
+      if (entries > 0) metrics?.commit(tick.committedAt - tick.decidedAt, entries, this.#bytes);
+    } catch (error) {
+      this.#onFailure(error);
+    }
+  }
+
+  onFolded(_trees: number, sinceMs: number): void {
+    this.#guard(() => this.metrics?.fold(this.now() - sinceMs));
+  }
+
+  /** The place in the trace of what an effect calls. */
+  pointOf(run_id: string): TracePoint | null {
+    return this.#stepOf(run_id)?.span?.point ?? this.traces?.pointOf(run_id) ?? null;
+  }
+
+  /** The place of what an effect does; null if it is not recorded. */
+  recordedPointOf(run_id: string): TracePoint | null {
+    const { traces } = this;
+    if (traces?.isRecorded(rootRunIdOf(run_id)) !== true) return null;
+    const point = this.pointOf(run_id);
+    return point?.sampled === true ? point : null;
+  }
+
+  /** Observes one input of a tick. @returns the number of its entries */
+  #onOutcome(outcome: ObservedInput, tick: ObservedTick): number {
+    const { tree_id, decisions } = outcome;
+    const { input } = outcome.item.submission;
+    const { traces } = this;
+    // The step may end with this input, so its span is needed before.
+    const isRecorded = traces !== null && decisions.length > 0 && traces.isRecorded(tree_id);
+    const step = isRecorded ? this.#stepOf(input.run_id) : undefined;
+    if (input.kind === 'open_session') this.#openSession(input.run_id, tick);
+    let count = 0;
+    let hasStepTrace = false;
+    for (const { entries } of decisions) {
+      count += entries.length;
+      for (const { entry, text } of entries) {
+        this.#bytes += text.length;
+        if (entry.type === 'step_trace') {
+          hasStepTrace = true;
+          this.#onStepTrace(entry.body, tree_id, tick);
+        } else if (entry.type === 'run_created') this.#onRunCreated(entry.body, tick);
+      }
+    }
+    if (isRecorded && count > 0) this.#recordWork(step, outcome, tick, { entries: count, hasStepTrace });
+    for (const { entries, ended } of decisions) if (ended.length > 0) this.#onEndings(entries, ended, tree_id, tick);
+    return count;
+  }
+
+  /** Code that observes must never end a step, a commit or the process. */
+  #guard(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#onFailure(error);
+    }
+  }
+
+  #onFailure(error: unknown): void {
+    if (!this.#hasFailed) this.#options.log.error('telemetry has failed; further failures are not logged', { error });
+    this.#hasFailed = true;
+  }
+
+  #startStepSpan(
+    traces: RunTraces,
+    run: RunContext,
+    { startMs, trace }: { readonly startMs: number; readonly trace: TraceCarrier | undefined },
+  ): OpenSpan | null {
+    const place = traces.placeStep(run.run_id, trace, () => runSpan({ ...run, isResumed: true }, startMs));
+    if (place === null) return null;
+    const { parent, link, isRemote } = place;
+    return traces.start({
+      name: 'turnpike.step',
+      kind: isRemote ? 'server' : 'internal',
+      parent,
+      startMs,
+      attributes: { 'turnpike.run.id': run.run_id },
+      ...(link === null ? {} : { link }),
+    });
+  }
+
+  /** The step of this agent run, or of the nearest one above a mediated run. */
+  #stepOf(run_id: string): ActiveStep | undefined {
+    if (this.#steps.size === 0) return undefined;
+    const own = this.#steps.get(run_id);
+    if (own !== undefined) return own;
+    for (let id = run_id; id.includes('.'); id = id.slice(0, id.lastIndexOf('.'))) {
+      const step = this.#steps.get(id);
+      if (step !== undefined) return step;
+    }
+    return undefined;
+  }
+
+  #onEndings(
+    [first]: Decision['entries'],
+    ended: Decision['ended'],
+    tree_id: string,
+    { tree, committedAt: at }: ObservedTick,
+  ): void {
+    const time = first?.entry.type === 'input' ? first.entry.body.time : '';
+    for (const ending of ended) this.#onRunEnded(ending, { tree: tree(tree_id), time, at });
+  }
+
+  #onRunCreated(run: RunCreated, { tree, startedAt }: ObservedTick): void {
+    if (!SPANNED_KINDS.has(run.run_kind)) return;
+    if (run.run_kind !== 'agent') this.#highRisk.set(run.run_id, run);
+    this.traces?.openRun(run.run_id, runSpan(withKnownNames(run, tree(run.root_run_id)), startedAt));
+  }
+
+  #openSession(run_id: string, { startedAt }: ObservedTick): void {
+    this.traces?.openRun(run_id, runSpan({ run_id, run_kind: 'session' }, startedAt));
+  }
+
+  #onStepTrace(trace: StepTrace, tree_id: string, { tree, committedAt: at }: ObservedTick): void {
+    const { run_id, outcome, rule_id, error_code } = trace;
+    const action = this.#actionName(trace.action);
+    const step = this.#steps.get(run_id);
+    if (step !== undefined) {
+      this.#steps.delete(run_id);
+      this.metrics?.step(at - step.startMs, action, outcome);
+      step.span?.end({ endMs: at, attributes: stepAttributes(trace, action), error: error_code });
+    }
+    if (outcome !== 'DENIED') return;
+    this.metrics?.denial(rule_id);
+    this.#runLog.stepDenied({ ...trace, action }, tree(tree_id)?.run(run_id)?.context ?? null);
+  }
+
+  #onRunEnded(
+    ending: RunTermination,
+    { tree, time, at }: { readonly tree: Tree | null; readonly time: string; readonly at: number },
+  ): void {
+    const { run_id, state, reason } = ending;
+    const run = tree?.run(run_id)?.context ?? this.#highRisk.get(run_id) ?? null;
+    const kind = run?.run_kind ?? (run_id === tree?.tree_id ? 'session' : null);
+    this.#highRisk.delete(run_id);
+    // A mediated run is part of its step.
+    if (kind === null) return;
+    const code = endingCode(reason);
+    this.#runLog.runEnded(ending, time, run);
+    if (kind !== 'orchestrator') this.metrics?.runEnded(kind, state);
+    if (state === 'denied' && kind !== 'orchestrator') this.metrics?.denial(code);
+    this.traces?.endRun(run_id, {
+      endMs: at,
+      attributes: { 'turnpike.run.state': state, ...(code === null ? {} : { 'turnpike.run.reason': code }) },
+      error: state === 'failed' || state === 'denied' ? (code ?? state) : null,
+    });
+  }
+
+  /** The decision and the commit of one input, below its step, or else below its run. */
+  #recordWork(
+    step: ActiveStep | undefined,
+    outcome: ObservedInput,
+    tick: ObservedTick,
+    { entries, hasStepTrace }: { readonly entries: number; readonly hasStepTrace: boolean },
+  ): void {
+    const { traces } = this;
+    const { kind, run_id } = outcome.item.submission.input;
+    const parent = step === undefined ? (traces?.pointOf(run_id) ?? null) : (step.span?.point ?? null);
+    if (traces === null || parent?.sampled !== true) return;
+    const { startedAt, decidedAt, committedAt } = tick;
+    if (step !== undefined) {
+      const attributes = PHASES_OF[kind === 'proposal' ? 'proposal' : 'other'][hasStepTrace ? 'last' : 'first'];
+      traces.record(
+        { name: 'turnpike.phases', kind: 'internal', parent, startMs: startedAt, attributes },
+        { endMs: decidedAt },
+      );
+    }
+    const size = { 'turnpike.commit.inputs': tick.outcomes.length, 'turnpike.commit.entries': entries };
+    traces.record(
+      { name: 'turnpike.commit', kind: 'internal', parent, startMs: decidedAt, attributes: size },
+      { endMs: committedAt },
+    );
+  }
+
+  #actionName(action: string | null): string {
+    return action !== null && this.#options.catalogue.action(action) !== undefined ? action : OTHER;
+  }
+}
+
+/** Mediated runs are the effects of steps, and an orchestrator is its tree. */
+const SPANNED_KINDS: ReadonlySet<string> = new Set(['agent', 'promotion', 'export']);
+
+const phases = (first: string, last: string) => ({ 'turnpike.phase.first': first, 'turnpike.phase.last': last });
+
+/** The phases that one decision passes: up to the verdict, or up to the record of the step. */
+const PHASES_OF = {
+  proposal: { first: phases('RECEIVE', 'AUTHORIZE'), last: phases('RECEIVE', 'RECORD') },
+  other: { first: phases('EXECUTE', 'EXECUTE'), last: phases('EXECUTE', 'RECORD') },
+} as const;
+
+/** The names of a run that the policy of its tree has. */
+function withKnownNames(run: RunCreated, tree: Tree | null): NamedRun {
+  const { lanes, roles } = tree?.policy ?? {};
+  const { run_id, run_kind, actor } = run;
+  return {
+    run_id,
+    run_kind,
+    actor,
+    role_id: roles?.has(run.role_id) === true ? run.role_id : OTHER,
+    lane_id: run.lane_id === null ? null : lanes?.has(run.lane_id) === true ? run.lane_id : OTHER,
+  };
+}

@@ -1,0 +1,165 @@
+// Converts the answer of an upstream tool to its registered form: the known kinds of content, member by member, within
+// the size limit. A malformed answer is an error, because then the outcome of the call is unknown.
+
+import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
+import { isSchemaInstance } from '../../core/contract/policy/registered-schema.js';
+import { ActionFailedError } from '../../core/errors.js';
+import { attachToolWords } from '../../runtime/effects/tool-words.js';
+import { encodeOutput, type ConvertedSchema } from './convert-schema.js';
+import { isConformingValue } from './conforming-value.js';
+import type { WalkedSchema } from './weaken-schema.js';
+
+const CONTENT_MAX = 1_000;
+/** Bytes of an answer that are reserved for members other than content. */
+const FRAME_BYTES = 256;
+
+const text = { type: 'string' };
+const block = (kind: string, members: WalkedSchema, required: readonly string[]): WalkedSchema => ({
+  type: 'object',
+  properties: { type: { const: kind }, ...members },
+  required: ['type', ...required],
+  additionalProperties: false,
+});
+const resource = (required: string): WalkedSchema => ({
+  type: 'object',
+  properties: { uri: text, mimeType: text, [required]: text },
+  required: ['uri', required],
+  additionalProperties: false,
+});
+
+/** The content kinds of MCP, without annotations. */
+const BLOCKS: Readonly<Record<string, WalkedSchema>> = {
+  text: block('text', { text }, ['text']),
+  image: block('image', { data: text, mimeType: text }, ['data', 'mimeType']),
+  audio: block('audio', { data: text, mimeType: text }, ['data', 'mimeType']),
+  resource_link: block('resource_link', { uri: text, name: text, mimeType: text }, ['uri']),
+  resource: block('resource', { resource: { anyOf: [resource('text'), resource('blob')] } }, ['resource']),
+};
+
+export interface ToolResultShape {
+  /** The server's own schema of the structured part, weakened; null if it has none. */
+  readonly walked: WalkedSchema | null;
+  /** The registered schema of that part. */
+  readonly structured: ConvertedSchema;
+  readonly bytesMax: number;
+}
+
+/** The registered output schema of a tool. */
+export const toolResultSchema = ({ structured }: Pick<ToolResultShape, 'structured'>): WalkedSchema => ({
+  type: 'object',
+  properties: {
+    content: { type: 'array', maxItems: CONTENT_MAX, items: { anyOf: Object.values(BLOCKS) } },
+    structured: structured.schema,
+    complete: { type: 'boolean', description: 'False where something was left out: too large, or of an unknown kind.' },
+  },
+  required: ['content', 'complete'],
+  additionalProperties: false,
+});
+
+/**
+ * The registered form of an answer.
+ * @throws ActionFailedError if the tool reports an error
+ * @throws Error if the answer is malformed
+ */
+export function toToolResult(result: JsonObject, shape: ToolResultShape): JsonObject {
+  const { content = [], structuredContent, isError = false } = result;
+  if (!Array.isArray(content) || typeof isError !== 'boolean') throw new Error('the answer is malformed');
+  const failed = isError;
+  const isStructuredRequired = shape.walked !== null && !failed;
+  if (
+    isStructuredRequired &&
+    (structuredContent === undefined || !isConformingValue(shape.walked, structuredContent))
+  ) {
+    throw new Error("the answer does not conform to the tool's own schema");
+  }
+  const budget = { bytes: shape.bytesMax - FRAME_BYTES, complete: true };
+  const structured = failed || structuredContent === undefined ? {} : takeStructured(budget, structuredContent, shape);
+  const blocks = takeContent(budget, content as readonly Json[]);
+  const answer = { content: blocks, ...structured, complete: budget.complete };
+  if (failed) throw failureOf(blocks, answer);
+  return answer;
+}
+
+/** Its message is logged, so the text of the server is attached to it and not part of it. */
+function failureOf(blocks: readonly JsonObject[], partial: JsonObject): ActionFailedError {
+  const error = new ActionFailedError('the tool has ended with an error of its own', { partial });
+  const words = blocks.map((content) => content['text']).find((value) => typeof value === 'string');
+  return words === undefined ? error : attachToolWords(error, words);
+}
+
+/** The bytes that are left, and whether the answer is complete so far. */
+interface ResultBudget {
+  bytes: number;
+  complete: boolean;
+}
+
+function takeStructured(
+  budget: ResultBudget,
+  value: Json,
+  { structured }: ToolResultShape,
+): { readonly structured?: Json } {
+  const encoded = encodeOutput(structured.encoding, value);
+  return reserveBytes(budget, encoded) ? { structured: encoded } : {};
+}
+
+function takeContent(budget: ResultBudget, content: readonly Json[]): readonly JsonObject[] {
+  if (content.length > CONTENT_MAX) budget.complete = false;
+  return content.slice(0, CONTENT_MAX).flatMap((one) => {
+    const known = parseBlock(one);
+    const fitting = known === null || hasRoomFor(budget, known) ? known : truncateText(budget, known);
+    if (fitting === null) budget.complete = false;
+    return fitting !== null && reserveBytes(budget, fitting) ? [fitting] : [];
+  });
+}
+
+/**
+ * The known members of a content block; null for an unknown kind.
+ * @throws Error for a block that does not match its kind
+ */
+function parseBlock(value: Json): JsonObject | null {
+  const kind = isJsonObject(value) ? value['type'] : undefined;
+  if (!isJsonObject(value) || typeof kind !== 'string')
+    throw new Error('the answer contains a malformed content block');
+  const schema = Object.hasOwn(BLOCKS, kind) ? BLOCKS[kind] : undefined;
+  if (schema === undefined) return null;
+  const known = pickMembers(Object.keys(schema['properties'] as object), value);
+  const inner = known['resource'];
+  const payloadKey = isJsonObject(inner) && typeof inner['text'] === 'string' ? 'text' : 'blob';
+  const whole = isJsonObject(inner)
+    ? { ...known, resource: pickMembers(['uri', 'mimeType', payloadKey], inner) }
+    : known;
+  if (!isSchemaInstance(schema, whole)) throw new Error(`the answer contains a malformed ${kind}`);
+  return whole;
+}
+
+const pickMembers = (names: readonly string[], { ...members }: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(members).filter(([name]) => names.includes(name)));
+
+/** The longest beginning of a text that fits the budget. */
+function truncateText(budget: ResultBudget, value: JsonObject): JsonObject | null {
+  const { text: whole } = value;
+  if (typeof whole !== 'string') return null;
+  // Cutting a surrogate pair would make ill-formed text.
+  const shorter = (chars: number) => ({ ...value, text: whole.slice(0, chars).replace(/[\ud800-\udbff]$/u, '') });
+  let fitting = 0;
+  for (let tooMany = Math.min(whole.length, budget.bytes) + 1; tooMany - fitting > 1;) {
+    const chars = Math.floor((fitting + tooMany) / 2);
+    if (hasRoomFor(budget, shorter(chars))) fitting = chars;
+    else tooMany = chars;
+  }
+  budget.complete = false;
+  return fitting === 0 ? null : shorter(fitting);
+}
+
+const sizeOf = (value: Json): number => Buffer.byteLength(JSON.stringify(value)) + 1;
+const hasRoomFor = (budget: ResultBudget, value: Json): boolean => sizeOf(value) <= budget.bytes;
+
+function reserveBytes(budget: ResultBudget, value: Json): boolean {
+  const bytes = sizeOf(value);
+  if (bytes > budget.bytes) {
+    budget.complete = false;
+    return false;
+  }
+  budget.bytes -= bytes;
+  return true;
+}

@@ -1,0 +1,115 @@
+// Pins for deployments without Git (C45, D19): a manifest next to the policy folder states the version of each file and
+// its SHA-256, which proves that the file is unchanged.
+
+import { createHash } from 'node:crypto';
+import { join, resolve } from 'node:path';
+import { Check } from 'typebox/value';
+import { readJson } from '../../core/contract/json/read-json.js';
+import { sha256 } from '../../core/contract/hash.js';
+import {
+  PinManifest,
+  type AcceptedCaution,
+  type Pin,
+  type PinProblem,
+  type AnyPolicyFile,
+} from '../../core/contract/policy/pins.js';
+import { PolicyError } from '../../core/errors.js';
+import type { LoadedPolicyFile, PolicySource } from '../../engine/ports/policy-source.js';
+import { loadOptional, policyPaths, readPolicyFile, type PolicySourceOptions } from './policy-files.js';
+
+/** The name of the manifest in the contract folder. */
+export const PIN_MANIFEST = 'pins.json';
+
+/**
+ * Policies of the contract folder `dir`, pinned by `<dir>/pins.json`. Problems: `stale` if the bytes differ from the
+ * pinned ones, `not_in_manifest` if the manifest does not name the file.
+ * `load` also throws PolicyError POLICY_INVALID for an invalid manifest, or one that names a file twice.
+ * @throws UsageError for an invalid file name in the options
+ */
+export function manifestPolicySource(dir: string, options: PolicySourceOptions = {}): PolicySource {
+  const root = resolve(dir);
+  const paths = policyPaths(options);
+  return {
+    async load() {
+      const pinned = indexByPath(
+        root,
+        parseManifest(join(root, PIN_MANIFEST), await readPolicyFile(root, PIN_MANIFEST)),
+      );
+      const load = async (name: AnyPolicyFile): Promise<LoadedPolicyFile> => {
+        const bytes = await readPolicyFile(root, paths[name]);
+        return { name, path: join(root, paths[name]), bytes, pin: pinOf(pinned.get(paths[name]), bytes) };
+      };
+      const [lanes, roles, actions] = await Promise.all([load('lanes'), load('roles'), load('actions')]);
+      return { lanes, roles, actions, ...(await loadOptional(root, paths, load, (path) => pinned.has(path))) };
+    },
+  };
+}
+
+/** One file of a contract folder, with its pin. @throws PolicyError as `load` does */
+export async function loadManifestFile(
+  root: string,
+  path: string,
+): Promise<Pick<LoadedPolicyFile, 'path' | 'bytes' | 'pin'>> {
+  const pinned = indexByPath(root, parseManifest(join(root, PIN_MANIFEST), await readPolicyFile(root, PIN_MANIFEST)));
+  const bytes = await readPolicyFile(root, path);
+  return { path: join(root, path), bytes, pin: pinOf(pinned.get(path), bytes) };
+}
+
+/** A policy file to be pinned; `path` is relative to the contract folder, with forward slashes. */
+export interface PinnableFile {
+  readonly path: string;
+  readonly bytes: Uint8Array;
+  readonly pin: Pin | { readonly problem: PinProblem };
+}
+
+/** The manifest for these files: the last commit of a file that is clean in Git, else the blob id of its bytes. */
+export const pinManifest = (
+  files: readonly PinnableFile[],
+  accepted: readonly AcceptedCaution[] = [],
+): PinManifest => ({
+  version: 'v1',
+  files: files.map(({ path, bytes, pin }) => ({
+    path,
+    git_sha: 'problem' in pin ? gitBlobId(bytes) : pin.git_sha,
+    sha256: sha256(bytes),
+  })),
+  ...(accepted.length === 0 ? {} : { accepted: [...accepted] }),
+});
+
+/** The cautions that the manifest of `dir` accepts; none if the manifest is missing or invalid. */
+export async function readAcceptedCautions(dir: string): Promise<readonly AcceptedCaution[]> {
+  try {
+    return parseManifest(join(dir, PIN_MANIFEST), await readPolicyFile(dir, PIN_MANIFEST)).accepted ?? [];
+  } catch (error) {
+    if (error instanceof PolicyError) return [];
+    throw error;
+  }
+}
+
+/** The blob id of these bytes in Git (with SHA-1, its default). */
+export const gitBlobId = (bytes: Uint8Array): string =>
+  createHash('sha1').update(`blob ${bytes.byteLength}\0`).update(bytes).digest('hex');
+
+type PinnedFile = PinManifest['files'][number];
+
+const invalidManifestError = (path: string, why: string, cause?: unknown): PolicyError =>
+  new PolicyError({ code: 'POLICY_INVALID', message: `${path} ${why}`, cause });
+
+function parseManifest(path: string, bytes: Uint8Array): PinManifest {
+  const value = readJson(bytes);
+  if (value === undefined) throw invalidManifestError(path, 'is not JSON');
+  if (Check(PinManifest, value)) return value;
+  throw invalidManifestError(path, 'is not a pin manifest; write a new one with `turnpike policy pin`');
+}
+
+function indexByPath(root: string, manifest: PinManifest): ReadonlyMap<string, PinnedFile> {
+  const files = new Map(manifest.files.map((file) => [file.path, file]));
+  if (files.size !== manifest.files.length) throw invalidManifestError(join(root, PIN_MANIFEST), 'names a file twice');
+  return files;
+}
+
+function pinOf(pinned: PinnedFile | undefined, bytes: Uint8Array): Pin | { readonly problem: PinProblem } {
+  if (pinned === undefined) return { problem: 'not_in_manifest' };
+  if (pinned.sha256 !== sha256(bytes)) return { problem: 'stale' };
+  return { git_sha: pinned.git_sha, sha256: pinned.sha256, source: 'manifest' };
+}

@@ -1,0 +1,36 @@
+import { usageError } from '../core/errors.js';
+import { DEFAULT_INTERPRETER } from '../core/kernel/interpreter/default-interpreter.js';
+import { inertInspector } from '../core/kernel/interpreter/inert-inspector.js';
+import { INTERPRETERS, type Interpretation } from '../core/kernel/interpreter/interpreter.js';
+import type { Log } from '../engine/ports/log.js';
+import type { TurnpikeOptions } from './turnpike-options.js';
+
+type InterpretationOptions = Pick<TurnpikeOptions, 'interpreter' | 'inspect'>;
+
+/** @throws UsageError for an unknown interpreter, or an inspector that would receive no events */
+export function checkInterpretation({ interpreter = DEFAULT_INTERPRETER, inspect }: InterpretationOptions): void {
+  if (!INTERPRETERS.includes(interpreter)) {
+    throw usageError(`\`interpreter\` is one of ${INTERPRETERS.join(', ')}`);
+  }
+  if (inspect !== undefined && interpreter !== 'xstate') {
+    throw usageError("`inspect` needs `interpreter: 'xstate'` as well");
+  }
+}
+
+/**
+ * How the engine runs the machines of its trees. Only the first failure of an inspector is logged, because a broken
+ * inspector fails at every event.
+ * @throws UsageError like `checkInterpretation`
+ */
+export function resolveInterpretation(options: InterpretationOptions, log: Log): Interpretation {
+  checkInterpretation(options);
+  const { interpreter = DEFAULT_INTERPRETER, inspect } = options;
+  if (interpreter !== 'xstate' || inspect === undefined) return { interpreter };
+  let reported = false;
+  const report = (error: unknown): void => {
+    if (reported) return;
+    reported = true;
+    log.warn('an inspector failed; runs continue, and later failures are not logged', { error });
+  };
+  return { interpreter, inspect: inertInspector(inspect, report) };
+}

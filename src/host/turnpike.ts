@@ -1,0 +1,385 @@
+// Opens, assembles and closes a Turnpike.
+
+import { resolve } from 'node:path';
+import type { StepResponse } from '../core/contract/run/response.js';
+import type { PolicyVersions } from '../core/contract/shapes.js';
+import { DRAIN_MS, waitAtMost } from '../engine/timers.js';
+import type { Recovery } from '../engine/tree-engine.js';
+import { usageError } from '../core/errors.js';
+import type { Agent } from '../engine/ports/agent.js';
+import { policyVersions } from '../core/policy/files/pins.js';
+import type { Policy } from '../core/policy/policy.js';
+import type { ReplayReport } from '../core/replay/replay.js';
+import type { ApprovedRequest } from '../runtime/ledger/pending-approvals.js';
+import { runAgent, type AgentLoopReport, type RunAgentOptions, type RunReader } from '../features/models/run-agent.js';
+import { readHistory, type RunHistorySource } from '../features/models/run-history.js';
+import { agentSchemas } from '../features/models/agent-schemas.js';
+import { reportAction, type ActionReport } from '../runtime/agents/action-reports.js';
+import type { AgentOptions, AgentRun, SubmitOptions } from '../runtime/agents/agent-run.js';
+import { startBoundRun } from '../runtime/agents/keyed-runs.js';
+import { payloadBytes } from '../runtime/agents/payload-bytes.js';
+import { RunRequests, type ProposalApproval, type RunRequest } from '../runtime/agents/run-requests.js';
+import {
+  readContent,
+  readRequest,
+  recordReading,
+  type ContentRequest,
+  type ReadRequestOptions,
+} from '../runtime/content/read-content.js';
+import { tryServeControl, type ControlServer } from './control/control-server.js';
+import type { ControlHost } from './control/control-session.js';
+import { Decisions, type ActionDecision, type DecisionRequest } from '../features/decisions/decisions.js';
+import { NO_REGISTRATIONS, type Registrations } from '../core/contract/policy/catalogue.js';
+import { registrationsInLedger } from '../runtime/effects/ledger-registrations.js';
+import { createHookGate } from './create-hook-gate.js';
+import type { HookGate } from '../features/hooks/gate/hook-gate.js';
+import type { Tool } from '../runtime/effects/define-effects.js';
+import { nativeTools } from '../features/hooks/gate/native-tool-definitions.js';
+import type {
+  Ballot,
+  BallotResult,
+  ExportOptions,
+  CancellableRun,
+  PromoteOptions,
+  Resolution,
+} from '../features/promotions/high-risk-options.js';
+import {
+  createHome,
+  homePaths,
+  isVacant,
+  openHome,
+  type HomePaths,
+  type KeyFolder,
+  type LocalState,
+} from '../home/home.js';
+import { openGovernedActs, type GovernedActs } from './governed-acts.js';
+import { checkInterpretation } from './interpretation.js';
+import { LedgerReader, rootRunIdOf } from '../runtime/ledger/ledger-reader.js';
+import { remoteAgents, type RemoteAgents } from '../runtime/agents/remote-agents.js';
+import type { Readiness } from '../features/readiness/readiness.js';
+import { createReadiness, type LedgerVitals } from './readiness/turnpike-readiness.js';
+import type { Sessions } from '../features/sessions/sessions.js';
+import { contractFolder, shippedContract } from '../runtime/shipped-contract.js';
+import { openStorageEnvironment } from './storage-environment.js';
+import { observeApprovals } from '../features/telemetry/observe-approvals.js';
+import type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
+import type { UpstreamProblem } from '../features/upstreams/connect-upstreams.js';
+import { openUpstreams } from '../features/upstreams/open-upstreams.js';
+import { exportRootOf, wire, type CloseStep, type TurnpikeComponents } from './wire.js';
+
+export type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
+
+/** An open instance, which `openTurnpike` returns. It owns its ledger until `close`. */
+export interface Turnpike extends GovernedActs {
+  /** Null if the caller supplied the ledger store. */
+  readonly home: HomePaths | null;
+  /** The key folder: of the home, or the option `keys`. Null without one. */
+  readonly keys: KeyFolder | null;
+  /** The local state: of the home, or the option `state`. Null without one. */
+  readonly state: LocalState | null;
+  /** The folder of exports: of the home or local state, or the option `exports`. Null without one. */
+  readonly exports: string | null;
+  /** The unfinished work of the previous process that opening settled. */
+  readonly recovery: Recovery;
+  /** Whether a write to the ledger failed: until a restart, nothing is recorded or executed (D2). */
+  readonly failed: boolean;
+  /** The checks that tell whether this process can do all its work now. A service may add its own. */
+  readonly readiness: Readiness;
+  /** What a service reports about the ledger, for metrics. */
+  readonly vitals: LedgerVitals;
+  /**
+   * Opens the ledger again after a failure and settles unfinished effects; all work then continues. Runs of attached
+   * agents are interrupted; remote runs can be found again by id. Does nothing if nothing has failed.
+   * @throws LedgerError LEDGER_UNAVAILABLE if the caller may retry; LEDGER_CONFLICT, LEDGER_TAMPERED,
+   * LEDGER_BELOW_HEAD, LEDGER_LOCKED, InvariantError if only a new `openTurnpike` can continue
+   */
+  restart(): Promise<Recovery>;
+  /**
+   * The policy for new trees.
+   * @throws PolicyError if it cannot be used
+   */
+  policy(): Promise<Policy>;
+  /**
+   * The versions of the policy and of the machines that a new run is pinned to.
+   * @throws PolicyError
+   */
+  policyVersions(): Promise<PolicyVersions>;
+  /** The upstream servers and tools that are unavailable, each with the reason. */
+  readonly upstreams: readonly UpstreamProblem[];
+  /** The other processes that act on the ledger through this one (D13); null if the control socket is off. */
+  readonly control: Pick<ControlServer, 'connections' | 'retire'> | null;
+  /**
+   * Opens a run tree with one agent run. A run that policy denies is returned too: it has ended as `denied`. With a
+   * `key`, attaches to the run of that key if there is one.
+   * @throws RunError RUN_KEY_CONFLICT if the run of the key has another actor, person, role, lane or case, or another
+   * value of an option that is given; UsageError
+   */
+  startAgent(options?: AgentOptions): Promise<AgentRun>;
+  /** Lets an agent work in its run until it finishes or is stopped (docs/agents.md). */
+  runAgent(agent: Agent, run: AgentRun, options?: RunAgentOptions): Promise<AgentLoopReport>;
+  /** The requests for approval of an agent run, each with what has become of it; none if the run has ended. */
+  requests(run_id: string): Promise<readonly RunRequest[]>;
+  /** Whether policy asks for an approval of a proposal of a live agent run, and the request that it has made. */
+  approvalOf(run_id: string, raw: string | Uint8Array): Promise<ProposalApproval>;
+  /** Submits a proposal to a live agent run by its id. */
+  submit(run_id: string, raw: string | Uint8Array, options?: SubmitOptions): Promise<StepResponse>;
+  /** Like `submit`, but returns the response as the JSON text whose hash the ledger records. */
+  respond(run_id: string, raw: string | Uint8Array, options?: SubmitOptions): Promise<string>;
+  /**
+   * Records the outcome of an action that the caller has executed itself (`defineExternalTool`). Nothing proves it, and
+   * the record says so.
+   * @throws RunError RUN_UNKNOWN; INVALID_STATE_TRANSITION if the run waits for no report; UsageError
+   */
+  report(report: ActionReport): Promise<void>;
+  /**
+   * Decides an action that the caller executes itself, and records the decision. Nothing is executed. `report` takes
+   * the outcome of an allowed one.
+   * @throws UsageError; RunError AGENT_BUSY
+   */
+  decide(request: DecisionRequest): Promise<ActionDecision>;
+  /** The agent run of this id, if it is live. */
+  agent(run_id: string): Promise<AgentRun | null>;
+  /** Remote agent runs (D3) by their ids. They survive this process; the next process finds them again. */
+  readonly remoteAgents: RemoteAgents;
+  /** The time (ISO 8601) of the next timer of a run's tree; null without one, and for an unknown run. */
+  nextTimer(run_id: string): Promise<string | null>;
+  /** Starts a promotion run (S4 §10.1) in a tree of its own. A run that policy denies is returned too. */
+  promote(options: PromoteOptions): Promise<CancellableRun>;
+  /** Starts an export run (S4 §10.2): a BagIt bag of everything that the ledger stores of a case. */
+  export(options: ExportOptions): Promise<CancellableRun>;
+  /** The promotion or export run of this id, if it has not ended. */
+  highRiskRun(run_id: string): Promise<CancellableRun | null>;
+  /** Sessions: agents that work through a spec, one step at a time (S3). */
+  readonly sessions: Sessions;
+  /** The gate for coding agents; null without the option `hooks`. */
+  readonly hooks: HookGate | null;
+  /** Records a person's vote on requests of a run (D7). `ledger.approvals` lists pending requests. */
+  approve(ballot: Ballot): Promise<readonly BallotResult[]>;
+  /** Records the outcome of an action whose outcome was unknown (D8). */
+  resolve(resolution: Resolution): Promise<void>;
+  /** Returns content that came with an entry, and records in the ledger who reads it; null if it is withheld. */
+  readContent(request: ContentRequest): Promise<Uint8Array | null>;
+  /**
+   * Returns the request that a person may approve, and records in the ledger who reads it; null if they may not see it.
+   */
+  readRequest(reading: ReadRequestOptions): Promise<ApprovedRequest | null>;
+  /** Records that a person reads content which other code shows; false if the entry has no content of this hash. */
+  recordReading(request: ContentRequest): Promise<boolean>;
+  /** Runs, entries and their verification, as a reader sees them. */
+  readonly ledger: LedgerReader;
+  /** Folds the ledger, or one run tree, through the machines. */
+  replay(run_id?: string): Promise<ReplayReport>;
+  /** Interrupts attached agent runs, waits for work in flight, and releases the home. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a ledger as its only writer and settles what an earlier process left unfinished.
+ * @throws LedgerError LEDGER_LOCKED, LEDGER_BELOW_HEAD, LEDGER_TAMPERED; SandboxError UNSUPPORTED_PLATFORM; UsageError
+ */
+export const openTurnpike = async (options: TurnpikeOptions): Promise<Turnpike> =>
+  openTurnpikeIn(await openEnvironment(options), options);
+
+/** `openTurnpike` on an existing environment, which is closed with the Turnpike or if opening fails. */
+export async function openTurnpikeIn(environment: StorageEnvironment, options: TurnpikeOptions): Promise<Turnpike> {
+  const { home, keys = home, state = home, store, anchor } = environment;
+  // Close steps, run in reverse order at the end or when opening fails.
+  const opened: CloseStep[] = [() => environment.release?.(), () => store.close(), () => anchor.close()];
+  try {
+    const upstreams = await openUpstreams(options);
+    opened.push(() => upstreams.close());
+    const tools = [...(options.tools ?? []), ...upstreams.tools, ...nativeToolsFor(options)];
+    const registrations = await otherRegistrations(environment, options);
+    const components = wire(environment, { ...options, tools }, { opened, registrations });
+    const { engine, agents, highRisk, sessions, runRecords, replayPoints, restarts, ids, clock, log } = components;
+    const recovery = await engine.start();
+    const governed = await openGovernedActs(environment, keys, components);
+    opened.push(() => waitAtMost(clock, DRAIN_MS, agents.close()));
+    opened.push(...[highRisk, sessions].map((part) => () => part.close()));
+    const reader = createReader(environment, components, options);
+    const actions = {
+      ...agentActionsOf(components, reader),
+      ...contentAccessOf({ engine, store, ids, clock, reader }),
+      ...governed,
+      remoteAgents: remoteAgents({ agents, engine, ledger: reader }),
+      ...externalActionsOf(components, { store, reader }),
+    };
+    const hooks = createHookGate(components, { store, reader, options });
+    const control = await openControl(state, options, { ...actions, sessions, hooks, log });
+    opened.push(() => control?.close());
+    runRecords.open();
+    await replayPoints?.open((tree_id, work) => engine.inspect(tree_id, work));
+    restarts?.open(engine);
+    return {
+      ...{ home, keys, state, exports: exportRootOf(options, state), recovery },
+      get failed() {
+        return engine.hasFailed;
+      },
+      restart: () => engine.restart(),
+      ...createReadiness({ components, reader, keys, anchor, options }),
+      upstreams: upstreams.problems,
+      ...policyAccessOf(components),
+      control,
+      ...actions,
+      ...loopActionsOf({ ...components, store, reader }),
+      submit: (run_id, raw, submitOptions) => agents.submit(run_id, raw, submitOptions),
+      respond: (run_id, raw, submitOptions) => agents.respond(run_id, raw, submitOptions),
+      agent: (run_id) => agents.find(run_id),
+      nextTimer: (run_id) => findNextTimer(components, run_id),
+      highRiskRun: (run_id) => highRisk.find(run_id),
+      sessions,
+      hooks,
+      ledger: reader,
+      replay: (run_id) => reader.replay(run_id),
+      close: () => components.keepAlive(closeAll(opened)),
+    };
+  } catch (error) {
+    await closeAll(opened).catch(() => undefined);
+    throw error;
+  }
+}
+
+const otherRegistrations = async (
+  { store }: StorageEnvironment,
+  { registrations = NO_REGISTRATIONS }: TurnpikeOptions,
+): Promise<Registrations> => (registrations === 'ledger' ? registrationsInLedger(store) : registrations);
+
+/** @returns null if the home has no folder for the socket, or the options want none */
+async function openControl(
+  state: LocalState | null,
+  options: TurnpikeOptions,
+  host: Omit<ControlHost, 'contract'>,
+): Promise<ControlServer | null> {
+  if (state === null || options.control === false) return null;
+  const contract = options.policies === undefined ? contractFolder(options.contract ?? shippedContract()) : null;
+  return tryServeControl(state.control, { ...host, contract });
+}
+
+const nativeToolsFor = ({ hooks }: TurnpikeOptions): readonly Tool[] => (hooks === true ? nativeTools() : []);
+
+function createReader(
+  { store, anchor }: StorageEnvironment,
+  { history, pace, clock, overlay }: TurnpikeComponents,
+  { telemetry }: TurnpikeOptions,
+): LedgerReader {
+  const reader = new LedgerReader(store, anchor, { history, pace, ...(overlay === undefined ? {} : { overlay }) });
+  observeApprovals(telemetry, reader, clock);
+  return reader;
+}
+
+/**
+ * Closes every component, the newest first, even if one of them fails.
+ * @throws the first error, at the end
+ */
+async function closeAll(opened: CloseStep[]): Promise<void> {
+  const errors: unknown[] = [];
+  for (const closeStep of opened.splice(0).reverse()) {
+    try {
+      await closeStep();
+    } catch (error) {
+      errors.push(error);
+    }
+  }
+  if (errors.length > 0) throw errors[0];
+}
+
+/** The operations that the control socket offers too. */
+const agentActionsOf = (
+  { agents, engine, highRisk }: TurnpikeComponents,
+  ledger: LedgerReader,
+): Pick<Turnpike, 'startAgent' | 'promote' | 'export' | 'approve' | 'resolve'> => ({
+  startAgent: ({ key, ...agentOptions } = {}) =>
+    key === undefined
+      ? agents.start(agentOptions)
+      : startBoundRun({ agents, engine, ledger }, { ...agentOptions, key }),
+  promote: (promotion) => highRisk.promote(promotion),
+  export: (bundle) => highRisk.export(bundle),
+  approve: (ballot) => highRisk.vote(ballot),
+  resolve: (resolution) => highRisk.resolve(resolution),
+});
+
+type LoopParts = TurnpikeComponents & Pick<RunHistorySource, 'store'> & { readonly reader: LedgerReader };
+
+const loopActionsOf = (parts: LoopParts): Pick<Turnpike, 'runAgent' | 'requests' | 'approvalOf'> => ({
+  runAgent: (agent, run, options = {}) => parts.keepAlive(runAgentOn(parts, agent, run, options)),
+  requests: (run_id) => new RunRequests(parts.engine, parts.clock).list(run_id),
+  approvalOf: (run_id, raw) => new RunRequests(parts.engine, parts.clock).approvalOf(run_id, payloadBytes(raw)),
+});
+
+/** What is decided here and executed by the caller. */
+function externalActionsOf(
+  { agents, engine, ids }: TurnpikeComponents,
+  { store, reader }: Pick<StorageEnvironment, 'store'> & { readonly reader: LedgerReader },
+): Pick<Turnpike, 'decide' | 'report'> {
+  const decisions = new Decisions({ agents, engine, ids, ledger: reader });
+  return {
+    decide: (request) => decisions.decide(request),
+    report: (report) => reportAction({ engine, store }, report),
+  };
+}
+
+async function runAgentOn(
+  { engine, clock, ids, store, reader }: LoopParts,
+  agent: Agent,
+  run: AgentRun,
+  options: RunAgentOptions,
+): Promise<AgentLoopReport> {
+  const requests = new RunRequests(engine, clock);
+  const runReader: RunReader = {
+    schemas: await agentSchemas(reader, run),
+    findRequest: (run_id, payload) => requests.find(run_id, payload),
+    readHistory: (run_id) => readHistory({ engine, store }, run_id),
+  };
+  return runAgent(agent, run, { clock, ids, ...options, reader: runReader });
+}
+
+const contentAccessOf = (
+  environment: Parameters<typeof readRequest>[0],
+): Pick<Turnpike, 'readContent' | 'readRequest' | 'recordReading'> => ({
+  readContent: (request) => readContent(environment, request),
+  readRequest: (reading) => readRequest(environment, reading),
+  recordReading: (request) => recordReading(environment, request),
+});
+
+/** @returns the time of the earliest timer of the run's tree, or null */
+async function findNextTimer({ engine }: TurnpikeComponents, run_id: string): Promise<string | null> {
+  const timers = (await engine.peek(rootRunIdOf(run_id)))?.timers ?? [];
+  return timers.map(({ at }) => at).sort()[0] ?? null;
+}
+
+const policyAccessOf = ({ policyCache }: TurnpikeComponents): Pick<Turnpike, 'policy' | 'policyVersions'> => ({
+  policy: async () => (await policyCache.current()).policy,
+  policyVersions: async () => {
+    const { pins, machines } = await policyCache.current();
+    return policyVersions(pins, machines.hash_sha256);
+  },
+});
+
+/** Closes the store itself if it fails; once it has returned, `openTurnpikeIn` closes the store. */
+/** The environment that the options name. @throws like `openTurnpike` */
+export async function openEnvironment(options: TurnpikeOptions): Promise<StorageEnvironment> {
+  try {
+    checkOptions(options);
+    if (options.store !== undefined) return await openStorageEnvironment(options.store, options);
+  } catch (error) {
+    await closeAll([() => options.store?.close()]).catch(() => undefined);
+    throw error;
+  }
+  const home = resolve(options.home ?? '');
+  const paths = isVacant(home) ? await createHome(home) : homePaths(home);
+  return { home: paths, ...openHome(paths, { readOnly: false }) };
+}
+
+/**
+ * Checks options against each other, before a file or the store is touched.
+ * @throws UsageError USAGE
+ */
+function checkOptions(options: TurnpikeOptions): void {
+  const { home, store, keys, state, sandbox } = options;
+  if ((home === undefined) === (store === undefined)) throw usageError('openTurnpike takes either `home` or `store`');
+  if (home !== undefined && (keys !== undefined || state !== undefined)) {
+    throw usageError('`keys` and `state` go with `store`: a home has its own');
+  }
+  if (store !== undefined && sandbox === undefined) throw usageError('`store` needs `sandbox` as well');
+  checkInterpretation(options);
+}

@@ -1,0 +1,295 @@
+// The composition root of `openTurnpike`: creates the components and connects them. The ledger store and the head file
+// come from a `StorageEnvironment`; `turnpike.ts` opens upstream servers and the control socket.
+
+import { resolve } from 'node:path';
+import { commandRunner } from '../sandbox/commands/command-runner.js';
+import { diskSpace } from '../system/files/disk-space.js';
+import { keepProcessAlive } from '../system/keep-alive.js';
+import { nanoidIds } from '../system/nanoid-ids.js';
+import { overlayFile, overlayFiles } from '../home/policy/overlay-file.js';
+import { scheduleNextTurn, systemPace } from '../system/system-pace.js';
+import { policySource } from '../home/policy/policy-source.js';
+import { ephemeralKey, sessionKey } from '../stores/keys/session-key.js';
+import { specFiles } from '../system/files/spec-files.js';
+import { openSandbox } from '../sandbox/files/file-sandbox.js';
+import { sqliteHistoryCache } from '../stores/sqlite/sqlite-history-cache.js';
+import { systemClock, watchSystemClock } from '../system/system-clock.js';
+import { winstonLog } from '../system/winston-log.js';
+import type { Catalogue, Registrations } from '../core/contract/policy/catalogue.js';
+import { embeddedEngine } from '../engine/embedded.js';
+import { isShared, sharedEngine } from '../engine/shared.js';
+import type { Effects, EngineListener, EngineParts, TreeEngine } from '../engine/tree-engine.js';
+import { usageError } from '../core/errors.js';
+import type { Clock, ClockReading } from '../engine/ports/clock.js';
+import type { CommandRunner } from '../engine/ports/effects/command-runner.js';
+import type { Sandbox } from '../engine/ports/effects/sandbox.js';
+import type { HistoryCache } from '../core/replay/history-cache.js';
+import type { Ids } from '../engine/ports/ids.js';
+import type { Log } from '../engine/ports/log.js';
+import type { OverlaySource } from '../engine/ports/overlay-source.js';
+import type { KeepAlive, Pace } from '../engine/ports/pace.js';
+import type { Secrets } from '../core/contract/secrets.js';
+import { Agents } from '../runtime/agents/agents.js';
+import { AutomaticRestarts } from './automatic-restarts.js';
+import { BoundedCalls } from '../runtime/effects/bounded-calls.js';
+import { CallLog } from '../runtime/effects/call-log.js';
+import { catalogueFrom } from '../runtime/effects/define-effects.js';
+import { comparedOverlay } from './compared-overlay.js';
+import { httpDecisionService } from '../system/network/http-decision-service.js';
+import { DecisionPoints } from '../runtime/effects/decision-points.js';
+import { EffectGateway, type GatewayParts } from './effect-gateway.js';
+import { ExportEffects } from '../features/exports/export-effects.js';
+import { RecordEffects } from '../runtime/effects/record-effects.js';
+import { ReplayPointRecorder, type ReplayPointRecorderOptions } from '../runtime/ledger/replay-point-recorder.js';
+import { HighRiskRuns } from '../features/promotions/high-risk-runs.js';
+import { makeFolder } from '../home/home.js';
+import type { HomePaths, KeyFolder, LocalState, SandboxVolume } from '../home/home-paths.js';
+import { resolveInterpretation } from './interpretation.js';
+import { createLedgerChecks } from './ledger-checks.js';
+import { readLedgerSigner } from '../home/ledger-key.js';
+import { PolicyCache } from '../runtime/policy-cache.js';
+import { CheckEffects } from '../features/sessions/checks/check-effects.js';
+import { SessionRuns } from '../features/sessions/session-runs.js';
+import { SpecSource } from '../features/sessions/spec/spec-source.js';
+import { EngineTelemetry } from '../features/telemetry/engine-telemetry.js';
+import { EffectTraces, TracedEffects } from '../features/telemetry/traced-effects.js';
+import { admittedEngine } from '../runtime/storage/admitted-engine.js';
+import { StorageGuard } from '../runtime/storage/storage-guard.js';
+import { RunRecordWriter } from '../runtime/ledger/run-record-writer.js';
+import { shippedContract } from '../runtime/shipped-contract.js';
+import type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
+
+/** How long a write to the history cache waits for a lock, in milliseconds. */
+const HISTORY_BUSY_MS = 20;
+
+export type CloseStep = () => unknown;
+
+export interface TurnpikeComponents {
+  readonly policyCache: PolicyCache;
+  readonly engine: TreeEngine;
+  readonly agents: Agents;
+  readonly highRisk: HighRiskRuns;
+  readonly sessions: SessionRuns;
+  readonly runRecords: RunRecordWriter;
+  readonly history: HistoryCache | null;
+  /** The emergency overlay; undefined without a place for one. */
+  readonly overlay: OverlaySource | undefined;
+  readonly replayPoints: ReplayPointRecorder | null;
+  readonly restarts: AutomaticRestarts | null;
+  readonly storage: StorageGuard;
+  /** Null with a clock of the caller. */
+  readonly readClock: (() => ClockReading) | null;
+  readonly ids: Ids;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly pace: Pace;
+  readonly keepAlive: KeepAlive;
+}
+
+/**
+ * Creates every component and connects it to the others. Nothing has started yet. Adds a close step to `opened` for
+ * each component that needs one.
+ */
+export function wire(
+  environment: StorageEnvironment,
+  options: TurnpikeOptions,
+  { opened, registrations }: { readonly opened: CloseStep[]; readonly registrations: Registrations },
+): TurnpikeComponents {
+  const { home, store, defer = scheduleNextTurn } = environment;
+  const { keys = home, state = home } = environment;
+  const { pace = systemPace(), keepAlive = keepProcessAlive } = environment;
+  const { clock = systemClock(), ids = nanoidIds() } = options;
+  const catalogue = catalogueFrom(options, registrations);
+  const telemetry = createTelemetry(options, catalogue);
+  const { log } = telemetry;
+  const sandbox = createSandbox(options, home);
+  if (typeof options.sandbox !== 'object') opened.push(() => (sandbox as Partial<{ close(): void }>).close?.());
+  const records = new RecordEffects(store.records, options.targets ?? []);
+  opened.push(() => records.close());
+  const calls = new BoundedCalls(clock, new CallLog(log, (tree_id) => engine.peek(tree_id)));
+  const exportRoot = exportRootOf(options, state);
+  const signer = () => (keys === null ? null : readLedgerSigner(keys.ledgerKey));
+  const exports = new ExportEffects({ store, log, root: exportRoot, head: () => engine.head(), signer });
+  const secrets = environment.secrets ?? createSecrets(keys);
+  const commands = createCommandRunner(options, { home, keys, state }, log);
+  const checks = new CheckEffects({ commands, review: options.reviewer ?? null, calls, secrets, log });
+  const decisionPoints = new DecisionPoints(httpDecisionService, clock, log);
+  const executors = { sandbox, records, exports, checks, calls, decisionPoints };
+  const effects = createEffects(executors, options, { telemetry, catalogue });
+  const source = options.policies ?? policySource(options.contract ?? shippedContract());
+  const policyCache = new PolicyCache(source, clock, catalogue);
+  const common = { policyCache, store, ids, telemetry };
+  const agents = new Agents({ ...common, log, keepAlive });
+  const highRisk = new HighRiskRuns({ ...common, clock, catalogue, pace, exports: exportRoot });
+  const overlay = createOverlay(options, { home, keys, state });
+  const runRecords = new RunRecordWriter({ store, clock, log, defer });
+  opened.push(() => runRecords.close());
+  const history = state === null ? null : sqliteHistoryCache(state.history, HISTORY_BUSY_MS);
+  opened.push(() => history?.close());
+  const replayPoints = history === null ? null : createReplayPointRecorder(history, environment, { log, defer });
+  opened.push(() => replayPoints?.close());
+  const sessions = new SessionRuns({ store, policyCache, ids, clock, pace, secrets, specs: new SpecSource(specFiles) });
+  const restarts = options.restarts === 'automatic' ? new AutomaticRestarts(clock, log) : null;
+  const readClock = options.clock === undefined ? watchSystemClock() : null;
+  const storage = createStorageGuard(environment, options, { clock, log });
+  const parts = { agents, storage, highRisk, sessions, runRecords, replayPoints, restarts, log };
+  const listener = createListener(parts, options);
+  const engineParts = { clock, log, effects, secrets, listener, defer, replayPoints, overlay, tickObserver: telemetry };
+  const beforeRecovery = storage.withReserve(createLedgerChecks(environment, records, log));
+  const engine = createEngine(environment, options, { ...engineParts, beforeRecovery, meter: storage });
+  opened.push(() => agents.release());
+  opened.push(() => calls.abort());
+  opened.push(() => engine.stop());
+  opened.push(() => checks.abort());
+  opened.push(() => restarts?.close());
+  const admitted = admittedEngine(engine, storage);
+  for (const part of [agents, highRisk, sessions]) part.attach(admitted);
+  return { ...parts, engine: admitted, policyCache, history, overlay, readClock, ids, clock, pace, keepAlive };
+}
+
+/** The gateway to all executors, measured if the options want that. */
+function createEffects(
+  executors: Omit<GatewayParts, 'registrations' | 'traces'>,
+  options: TurnpikeOptions,
+  observed: { readonly telemetry: EngineTelemetry; readonly catalogue: Catalogue },
+): Effects {
+  const traces = new EffectTraces(observed.telemetry);
+  const gateway = new EffectGateway({ ...executors, registrations: options, traces });
+  return options.telemetry === undefined ? gateway : new TracedEffects(gateway, { ...observed, traces });
+}
+
+/** Observes the engine for the log, and for the telemetry of the options if there is one. */
+const createTelemetry = (
+  { telemetry, log = winstonLog('warn') }: Pick<TurnpikeOptions, 'telemetry' | 'log'>,
+  catalogue: Catalogue,
+): EngineTelemetry => new EngineTelemetry({ telemetry: telemetry ?? null, log, catalogue });
+
+interface WiredEngineParts extends Omit<EngineParts, 'store' | 'externalHeadStore' | 'overlay' | 'commitObserver'> {
+  readonly overlay: OverlaySource | undefined;
+  readonly replayPoints: ReplayPointRecorder | null;
+}
+
+/** Creates the engine of the environment with the settings in `options`. */
+function createEngine(
+  { store, anchor, snapshotEntries, ...environment }: StorageEnvironment,
+  options: TurnpikeOptions,
+  { overlay, replayPoints, ...parts }: WiredEngineParts,
+): TreeEngine {
+  const { engine = isShared(store) ? sharedEngine : embeddedEngine } = environment;
+  return engine({
+    ...parts,
+    ...{ store, externalHeadStore: anchor, interpretation: resolveInterpretation(options, parts.log) },
+    ...(overlay === undefined ? {} : { overlay }),
+    ...(options.liveTreesMax === undefined ? {} : { liveTreesMax: options.liveTreesMax }),
+    ...(snapshotEntries === undefined ? {} : { snapshotEntries }),
+    ...(replayPoints === null ? {} : { commitObserver: replayPoints }),
+  });
+}
+
+function createReplayPointRecorder(
+  cache: HistoryCache,
+  { store, pointEntries }: StorageEnvironment,
+  { log, defer }: Pick<ReplayPointRecorderOptions, 'log' | 'defer'>,
+): ReplayPointRecorder {
+  return new ReplayPointRecorder({ store, cache, log, defer, ...(pointEntries === undefined ? {} : { pointEntries }) });
+}
+
+type ListenerParts = Pick<
+  TurnpikeComponents,
+  'agents' | 'storage' | 'highRisk' | 'sessions' | 'runRecords' | 'replayPoints' | 'restarts' | 'log'
+>;
+
+const createListener = (
+  { agents, storage, highRisk, sessions, runRecords, replayPoints, restarts, log }: ListenerParts,
+  { onLedgerFailed }: Pick<TurnpikeOptions, 'onLedgerFailed'>,
+): EngineListener => ({
+  onReply: (tree_id, reply) => {
+    if (reply.run_id === tree_id) sessions.reply(tree_id, reply);
+    else agents.onReply(tree_id, reply);
+  },
+  onEnded: (tree_id, ending) => {
+    agents.onEnded(tree_id, ending);
+    highRisk.onRunEnded(ending);
+    if (ending.run_id === tree_id) runRecords.onTreeEnded();
+  },
+  onFailed: (error) => {
+    storage.releaseReserveIfLow();
+    agents.onFailed(error);
+    highRisk.onEngineFailed();
+    sessions.rejectPending(error);
+    runRecords.stop();
+    replayPoints?.stop();
+    restarts?.onEngineFailed();
+    try {
+      onLedgerFailed?.(error);
+    } catch (thrown) {
+      log.error('onLedgerFailed has thrown', { error: thrown });
+    }
+  },
+  // The other components keep no state across a failure; they look up runs again by id.
+  onRestarted: (recovery) => {
+    runRecords.restart();
+    replayPoints?.restart();
+    restarts?.onEngineRestarted(recovery);
+  },
+});
+
+/** Releases the storage reserve right away if the disk is still low, as after a process that ended on a full disk. */
+function createStorageGuard(
+  { home, space }: StorageEnvironment,
+  { storage = {} }: TurnpikeOptions,
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
+): StorageGuard {
+  const disk = space ?? (home === null ? null : diskSpace(home.reserve));
+  const guard = new StorageGuard({ options: storage, space: disk, clock, log });
+  guard.releaseReserveIfLow();
+  return guard;
+}
+
+const createSecrets = (keys: KeyFolder | null): Secrets =>
+  keys === null ? ephemeralKey() : sessionKey(keys.sessionKey);
+
+interface FolderParts {
+  readonly home: HomePaths | null;
+  readonly keys: KeyFolder | null;
+  readonly state: LocalState | null;
+}
+
+/** @returns the directory for exported bags; null if neither the options nor a home directory names one */
+export function exportRootOf({ exports }: TurnpikeOptions, state: LocalState | null): string | null {
+  if (exports !== undefined) return resolve(exports);
+  return state === null ? null : resolve(state.state, 'exports');
+}
+
+/** The overlay file needs both a key folder and local state. A home directory always uses its own overlay file. */
+function createOverlay({ overlay }: TurnpikeOptions, { home, keys, state }: FolderParts): OverlaySource | undefined {
+  const isGiven = keys === null || state === null || (home === null && overlay !== undefined);
+  const source = isGiven ? overlay : overlayFile(overlayFiles(state.overlay, keys.keys));
+  return source === undefined ? undefined : comparedOverlay(source);
+}
+
+/** Runs the commands of specs in the sandbox. Without a sandbox directory, no command can start. */
+function createCommandRunner(
+  { sandbox, wall = 'auto' }: TurnpikeOptions,
+  { home, keys, state }: FolderParts,
+  log: Log,
+): CommandRunner {
+  const root = typeof sandbox === 'object' ? undefined : (sandbox ?? home?.sandbox);
+  if (root === undefined) return { run: () => Promise.resolve({ status: 'not_started', problem: 'CWD_REFUSED' }) };
+  const hidden = [home?.home, keys?.keys, state?.state].filter((folder) => folder !== undefined);
+  return commandRunner({
+    root: resolve(root),
+    wall,
+    log,
+    hidden,
+    ...(state === null ? {} : { scratch: state.scratch }),
+  });
+}
+
+function createSandbox(options: TurnpikeOptions, home: SandboxVolume | null): Sandbox {
+  if (typeof options.sandbox === 'object') return options.sandbox;
+  const root = options.sandbox ?? home?.sandbox;
+  if (root === undefined) throw usageError('`store` needs `sandbox` as well');
+  makeFolder(root);
+  return openSandbox({ root: resolve(root), unsafe: options.unsafe ?? false });
+}

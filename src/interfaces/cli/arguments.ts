@@ -1,0 +1,117 @@
+import { usageError } from '../../core/errors.js';
+import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { errorCode } from '../../system/error-code.js';
+import { nearestName } from '../../host/configuration/nearest-name.js';
+import type { ConfigurationValue } from '../../host/configuration/configuration-key.js';
+import type { ConfiguredOptions } from '../../host/configuration/turnpike-configuration.js';
+import { COMMON_OPTIONS, type CommandArguments, type CliCommand } from './command.js';
+
+/** The configured values of a command, by the names of its options, and those of every command. */
+export interface ConfiguredArguments {
+  readonly options: ReadonlyMap<string, ConfigurationValue>;
+  /** The operand, if none is on the command line. */
+  readonly operand: string | null;
+  readonly openOptions: ConfiguredOptions;
+}
+
+export const NOTHING_CONFIGURED: ConfiguredArguments = { options: new Map(), operand: null, openOptions: {} };
+
+/**
+ * The arguments of a command. An option on the command line wins over its configured value.
+ * @param configure called if the command line is valid, with the value of `--config`
+ * @throws UsageError that says what is wrong and which help to read
+ */
+export function parseArguments(
+  command: CliCommand,
+  argv: readonly string[],
+  configure: (file: string | undefined) => ConfiguredArguments = () => NOTHING_CONFIGURED,
+): CommandArguments {
+  const { values, positionals } = parseRawArguments(command, argv);
+  checkOperandCount(command, positionals);
+  const { options, operand, openOptions } = configure(textOf(values['config']));
+  const valueOf = (name: string): unknown => values[name] ?? options.get(name);
+  for (const { name, required } of command.options) {
+    if (required === true && valueOf(name) === undefined) throw commandUsageError(command, `--${name} is missing`);
+  }
+  return {
+    operands: positionals.length === 0 && operand !== null ? [operand] : positionals,
+    text: (name) => textOf(valueOf(name)),
+    list: (name) => {
+      const value = valueOf(name);
+      return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+    },
+    flag: (name) => valueOf(name) === true,
+    isGiven: (name) => values[name] !== undefined,
+    openOptions,
+  };
+}
+
+/** A configured number is a text on the command line. */
+const textOf = (value: unknown): string | undefined =>
+  typeof value === 'string' ? value : typeof value === 'number' ? String(value) : undefined;
+
+function checkOperandCount(command: CliCommand, operands: readonly string[]): void {
+  const { min, max, usage } = command.operands;
+  if (operands.length < min) throw commandUsageError(command, `${usage.trim()} is missing`);
+  if (operands.length > max)
+    throw commandUsageError(command, `${quoteArgument(operands[max] ?? '')} is an unexpected extra argument`);
+}
+
+/** A usage error that refers to the help of its command. */
+export const commandUsageError = ({ name }: CliCommand, message: string): ReturnType<typeof usageError> =>
+  usageError(`${message}: see \`turnpike help ${name}\``);
+
+/**
+ * The port in an option, or `fallback` if it was not given.
+ * @throws UsageError for an invalid port
+ */
+export function parsePort(command: CliCommand, args: CommandArguments, option: string, fallback: string): number {
+  const text = args.text(option) ?? fallback;
+  if (/^\d{1,5}$/u.test(text) && Number(text) <= 65_535) return Number(text);
+  throw commandUsageError(command, `--${option} takes a number up to 65535`);
+}
+
+/**
+ * The whole number in an option, or undefined if it was not given.
+ * @throws UsageError for anything else
+ */
+export function parseCount(command: CliCommand, args: CommandArguments, option: string): number | undefined {
+  const text = args.text(option);
+  if (text === undefined || /^\d{1,9}$/u.test(text)) return text === undefined ? undefined : Number(text);
+  throw commandUsageError(command, `--${option} takes a whole number`);
+}
+
+/** An address as `127.0.0.1:7390` or `[::1]:7390`; null for any other text. */
+export function parseHostPort(text: string): { readonly host: string; readonly port: number } | null {
+  const [, bracketed, plain, digits] = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):(\d{1,5})$/.exec(text) ?? [];
+  const host = bracketed ?? plain;
+  const port = Number(digits);
+  return host === undefined || port > 65_535 ? null : { host, port };
+}
+
+export const quoteArgument = (text: string): string =>
+  JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
+
+function parseRawArguments(command: CliCommand, argv: readonly string[]): ReturnType<typeof parseArgs> {
+  const options: NonNullable<ParseArgsConfig['options']> = {};
+  for (const { name, value, multiple } of [...COMMON_OPTIONS, ...command.options]) {
+    options[name] = value === undefined ? { type: 'boolean' } : { type: 'string', multiple: multiple === true };
+  }
+  try {
+    // `--no-NAME` overrides a configured `true`.
+    const allowNegative = command.section !== undefined;
+    return parseArgs({ args: [...argv], options, allowPositionals: true, strict: true, allowNegative });
+  } catch (error) {
+    if (!errorCode(error).startsWith('ERR_PARSE_ARGS')) throw error;
+    // The first sentence of Node's message says what is wrong; the rest is advice for programmers.
+    const message = (error as Error).message.split(/\. |\n/u, 1).join('');
+    throw commandUsageError(command, `${message}${suggestOption(message, Object.keys(options))}`);
+  }
+}
+
+/** The option that an unknown one most probably means, as the end of a message. */
+function suggestOption(message: string, known: readonly string[]): string {
+  const [, unknown] = /^Unknown option '--([^']+)'/u.exec(message) ?? [];
+  const nearest = unknown === undefined ? null : nearestName(unknown, known);
+  return nearest === null ? '' : `; did you mean --${nearest}?`;
+}

@@ -1,0 +1,312 @@
+// Access to a home directory for a command: in this process if it gets the writer lock, else through the process that
+// owns the lock (D13). Commands behave the same in both cases.
+
+import type { HookGate, HookReopening } from '../../features/hooks/gate/hook-gate.js';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Registrations } from '../../core/contract/policy/catalogue.js';
+import { UPSTREAMS_FILE } from '../../core/contract/policy/upstreams.js';
+import { LedgerError, usageError } from '../../core/errors.js';
+import type { AgentRun } from '../../runtime/agents/agent-run.js';
+import { connectControl } from '../../host/control/control-client.js';
+import type { ControlAgentOptions } from '../../host/control/control-messages.js';
+import { isVacant, type HomePaths } from '../../home/home.js';
+import type { ProgressReporter } from '../../engine/ports/progress.js';
+import type { Telemetry } from '../../engine/ports/telemetry.js';
+import { contractFolder } from '../../runtime/shipped-contract.js';
+import { countReads } from '../../runtime/ledger/count-reads.js';
+import type { ExportOptions, HighRiskRun, PromoteOptions } from '../../features/promotions/high-risk-options.js';
+import { openEnvironment, openTurnpikeIn, type Turnpike, type TurnpikeOptions } from '../../host/turnpike.js';
+import type { ConfiguredOptions } from '../../host/configuration/turnpike-configuration.js';
+import type { CommandArguments } from './command.js';
+import { configuredRegistrations, findContractFolder, homeOf, type ContractFolder } from './options/folders.js';
+import { type Io } from './io.js';
+import { progressFor } from './progress-bar.js';
+import { openWorker, type LocalWorker } from './store/open-worker.js';
+import { findSharedHome, openCluster, type SharedHome } from './store/shared-home.js';
+import { waitForDatabase, type DatabaseWait } from './store/wait-for-database.js';
+import { countText } from './text/terminal.js';
+
+/**
+ * How often and at which interval a command retries while the owner of a home cannot be reached: it may be starting or
+ * ending.
+ */
+const CONNECT_TRIES = 50;
+const RETRY_MS = 100;
+
+/** The operations of a home, in this process or through its owner. */
+export interface HomeAccess extends Pick<
+  Turnpike,
+  'approve' | 'readRequest' | 'resolve' | 'decide' | 'report' | 'erase' | 'sessions' | 'remoteAgents'
+> {
+  promote(options: PromoteOptions): Promise<HighRiskRun>;
+  export(options: ExportOptions): Promise<HighRiskRun>;
+  /** Reopens a session of a coding agent. @throws UsageError if the process decides no calls of coding agents */
+  reopenHooks(reopening: HookReopening): Promise<void>;
+  /** Starts an agent run that is attached to this command. */
+  startAgent(options: ControlAgentOptions): Promise<AgentRun>;
+  /** Null if another process owns the home: runs started there continue there. */
+  readonly localTurnpike: Turnpike | null;
+  /** This process as a worker of a shared ledger. Null for any other ledger, or if another process owns the home. */
+  readonly worker: LocalWorker | null;
+  /** Releases the home; unfinished agent runs of this command are interrupted. */
+  close(): Promise<void>;
+}
+
+interface HomeLocation {
+  readonly home: HomePaths;
+  /** Null for a home with a ledger of its own. */
+  readonly shared: SharedHome | null;
+  readonly contract: ContractFolder;
+  readonly upstreams: boolean;
+  readonly hooks: boolean;
+  readonly reaction: ServiceReaction;
+  /** What other services register. */
+  readonly registrations: Registrations | 'ledger';
+  /** The configured options of `openTurnpike`. */
+  readonly configured: ConfiguredOptions;
+  readonly telemetry: Telemetry | null;
+  readonly progress: ProgressReporter;
+  /** Of a shared ledger: whether all other writers are kept out. */
+  readonly alone: boolean;
+  readonly wait: DatabaseWait | null;
+}
+
+/** What follows a failed write to the ledger. */
+type ServiceReaction = Pick<TurnpikeOptions, 'restarts' | 'onLedgerFailed'>;
+
+export interface HomeAccessOptions {
+  /**
+   * Whether to connect the upstream servers of the contract folder, for agents that may call their tools. Default
+   * false.
+   */
+  readonly upstreams?: boolean;
+  /** Whether coding agents may ask about the calls of their own tools. Default false. */
+  readonly hooks?: boolean;
+  /** Requires this process to own the home, for services that cannot work through another process. Default false. */
+  readonly localOnly?: boolean;
+  /** Keeps all other processes from writing to a shared ledger, and fails if some do. Default false. */
+  readonly alone?: boolean;
+  /** How to wait for the database of a shared ledger that is away. Default: not at all. */
+  readonly wait?: DatabaseWait | null;
+  /** What follows a failed write to the ledger. Default: nothing, because most commands end soon. */
+  readonly reaction?: ServiceReaction;
+  /** Where traces and metrics of this process go. Default: nowhere. */
+  readonly telemetry?: Telemetry | null;
+}
+
+/**
+ * Opens the home that the arguments name while `work` runs.
+ * @throws like `openHomeAccess`
+ */
+export async function withHomeAccess<T>(
+  args: CommandArguments,
+  io: Io,
+  work: (home: HomeAccess) => Promise<T>,
+  holding: HomeAccessOptions = {},
+): Promise<T> {
+  const home = await openHomeAccess(args, io, holding);
+  try {
+    return await work(home);
+  } finally {
+    await home.close();
+  }
+}
+
+/**
+ * Opens the home that the arguments name.
+ * @throws UsageError if no home directory exists; LedgerError LEDGER_LOCKED if the process that owns it cannot be
+ *   reached
+ */
+export async function openHomeAccess(
+  args: CommandArguments,
+  io: Io,
+  {
+    upstreams = false,
+    hooks = false,
+    localOnly = false,
+    alone = false,
+    wait = null,
+    reaction = {},
+    telemetry = null,
+  }: HomeAccessOptions = {},
+): Promise<HomeAccess> {
+  const paths = homeOf(args, io);
+  const { home } = paths;
+  const shared = findSharedHome(paths, args);
+  const contract = findContractFolder(args, io);
+  const progress = progressFor(args, io);
+  const registrations: HomeLocation['registrations'] = (await configuredRegistrations(args, io)) ?? 'ledger';
+  const given = {
+    upstreams,
+    hooks,
+    reaction,
+    registrations,
+    configured: args.openOptions,
+    telemetry,
+    progress,
+    alone,
+    wait,
+  };
+  const location = { home: paths, shared, contract, ...given };
+  if (shared !== null) refuseFolders(args.openOptions);
+  if (isVacant(home)) throw usageError(`${home} is not a home directory: create one with \`turnpike init\``);
+  progress.begin({ label: 'opening the home directory', unit: 'entries', total: null });
+  for (let tries = 1; ; tries += 1) {
+    try {
+      const access = await openLocally(location, io);
+      progress.end();
+      return access;
+    } catch (error) {
+      if (!isLocked(error)) throw error;
+      if (alone && shared !== null) throw await workersRunError(shared, error);
+      if (localOnly) throw homeInUseError(home, error);
+      const access = await connectToOwner(location);
+      if (access !== null) {
+        progress.end();
+        return access;
+      }
+      if (tries === CONNECT_TRIES) throw error;
+    }
+    await delay(RETRY_MS);
+  }
+}
+
+/** @throws UsageError for a configured folder that a home with a shared ledger names itself */
+function refuseFolders(configured: ConfiguredOptions): void {
+  for (const name of ['sandbox', 'exports', 'keys', 'state'] as const) {
+    if (configured[name] === undefined) continue;
+    throw usageError(`${name}: the home directory of a shared ledger names its own: remove it from the configuration`);
+  }
+}
+
+async function openLocally(location: HomeLocation, io: Io): Promise<HomeAccess> {
+  const { home, shared, contract, upstreams, hooks, reaction, registrations } = location;
+  const { configured, telemetry, progress, alone, wait } = location;
+  const hasUpstreams = upstreams && existsSync(join(contract.path, UPSTREAMS_FILE));
+  const observed = telemetry === null ? {} : { telemetry };
+  const given = { ...reaction, ...configured, ...observed, registrations };
+  const options = { ...given, contract: contract.path, upstreams: hasUpstreams, hooks, log: io.log };
+  const { turnpike, worker } =
+    shared === null
+      ? { turnpike: await openCounted({ ...options, home: home.home }, progress), worker: null }
+      : await openWaiting(() => openWorker(shared, options, { progress, alone }), wait);
+  const { trees, interrupted, settled } = turnpike.recovery;
+  // Sessions and pending approvals survive a process; they do not count as interrupted.
+  if (interrupted + settled > 0) {
+    const recovered = `${countText(interrupted, 'agent run')} interrupted, ${countText(settled, 'action')} settled`;
+    await io.stderr.writeLine(
+      `recovered ${countText(trees, 'run tree')} that an earlier process left unfinished: ${recovered}`,
+    );
+  }
+  return {
+    localTurnpike: turnpike,
+    worker,
+    startAgent: (options) => turnpike.startAgent(options),
+    promote: (options) => turnpike.promote(options),
+    export: (options) => turnpike.export(options),
+    approve: (ballot) => turnpike.approve(ballot),
+    readRequest: (reading) => turnpike.readRequest(reading),
+    resolve: (resolution) => turnpike.resolve(resolution),
+    decide: (request) => turnpike.decide(request),
+    report: (report) => turnpike.report(report),
+    erase: (erasure) => turnpike.erase(erasure),
+    reopenHooks: async (reopening) => requireGate(turnpike).reopen(reopening),
+    sessions: turnpike.sessions,
+    remoteAgents: turnpike.remoteAgents,
+    close: async () => {
+      await waitForOtherCommands(turnpike, io);
+      await turnpike.close();
+      await worker?.close();
+    },
+  };
+}
+
+const openWaiting = <T>(open: () => Promise<T>, wait: DatabaseWait | null): Promise<T> =>
+  wait === null ? open() : waitForDatabase(open, wait);
+
+/** @throws UsageError */
+function requireGate({ hooks }: Turnpike): HookGate {
+  if (hooks !== null) return hooks;
+  throw usageError('this process decides no calls of coding agents');
+}
+
+/** The reads of the engine advance the part that the command has begun. */
+async function openCounted(options: TurnpikeOptions, progress: ProgressReporter): Promise<Turnpike> {
+  const environment = await openEnvironment(options);
+  const store = countReads(environment.store, progress, { label: null });
+  return openTurnpikeIn({ ...environment, store }, options);
+}
+
+/**
+ * @returns null if no owner accepts requests, because its socket does not exist yet or any more. A request to a
+ * connected owner is sent only once: a second time might execute it twice.
+ */
+async function connectToOwner({ home, contract }: HomeLocation): Promise<HomeAccess | null> {
+  const client = await connectControl(home.control);
+  if (client === null) return null;
+  const ready = await client.isReady().catch(async (error: unknown) => {
+    await client.close();
+    throw error;
+  });
+  if (!ready) {
+    await client.close();
+    return null;
+  }
+  const chosen = contract.isChosen ? contractFolder(contract.path) : null;
+  return {
+    localTurnpike: null,
+    worker: null,
+    startAgent: (options) => client.startAgent(options, chosen),
+    promote: (options) => client.promote(options, chosen),
+    export: (options) => client.export(options, chosen),
+    approve: (ballot) => client.approve(ballot),
+    readRequest: (reading) => client.readRequest(reading),
+    resolve: (resolution) => client.resolve(resolution),
+    decide: (request) => client.decide(request, chosen),
+    report: (report) => client.report(report),
+    erase: (erasure) => client.erase(erasure),
+    reopenHooks: (reopening) => client.reopenHooks(reopening),
+    sessions: client.sessions(chosen),
+    remoteAgents: client.remoteAgents(chosen),
+    close: () => client.close(),
+  };
+}
+
+/**
+ * Other commands may be working through this process. Ending now would interrupt their runs, so this waits for them.
+ */
+async function waitForOtherCommands({ control, failed }: Turnpike, io: Io): Promise<void> {
+  const stop = io.stop();
+  if (control === null || failed || stop.aborted) return;
+  if (control.connections > 0)
+    await io.stderr.writeLine(
+      `waiting for ${countText(control.connections, 'other command')} connected to this home directory`,
+    );
+  const stopped = new Promise<void>((resolve) => stop.addEventListener('abort', () => resolve(), { once: true }));
+  await Promise.race([control.retire(), stopped]);
+}
+
+const homeInUseError = (home: string, cause: unknown): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_LOCKED',
+    message: `another process has ${home} open, and this command must own it: stop that process first`,
+    cause,
+  });
+
+async function workersRunError(shared: SharedHome, cause: unknown): Promise<LedgerError> {
+  const cluster = await openCluster(shared, true);
+  try {
+    const performers = (await cluster.status()).performers.filter(({ connected }) => connected);
+    const names = performers.map(({ pid, address }) => `process ${pid}${address === null ? '' : ` at ${address}`}`);
+    const who =
+      names.length === 0 ? 'another process has' : `${names.join(', ')} ${names.length === 1 ? 'has' : 'have'}`;
+    const message = `${who} the ledger open for writing: stop every worker, repeat this, and start them again`;
+    return new LedgerError({ code: 'LEDGER_LOCKED', message, cause });
+  } finally {
+    await cluster.close();
+  }
+}
+
+const isLocked = (error: unknown): boolean => error instanceof LedgerError && error.code === 'LEDGER_LOCKED';

@@ -1,0 +1,178 @@
+// `turnpike hook CLIENT`: passes one event of a coding agent to the process that has the home directory, and writes its
+// answer. A coding agent starts it before each call of a tool, so it loads as little as possible.
+//
+// Invariant: whatever fails, the process ends with code 2 and a message, which stops the call in every client.
+
+import { createConnection } from 'node:net';
+import { join, resolve } from 'node:path';
+import { userInfo } from 'node:os';
+import { isJsonObject } from '../../../core/contract/json.js';
+import { readJson } from '../../../core/contract/json/read-json.js';
+import { CLIENTS, type Client, type UndecidedReason } from '../../../features/hooks/hook-event.js';
+import { isCallIn, sessionIn, totalOf, type UndecidedCounts } from '../../../features/hooks/undecided-calls.js';
+import { CountFiles } from '../../../features/hooks/gate/count-files.js';
+import { hookArguments, type HookArguments } from './hook-arguments.js';
+
+/** The longest event of a client, in bytes. */
+const EVENT_BYTES_MAX = 4_194_304;
+const ANSWER_BYTES_MAX = 1_048_576;
+
+/** What the other process answers. */
+interface HookAnswerMessage {
+  readonly ok: boolean;
+  readonly result?: {
+    readonly unchecked?: true;
+    /** Why the call was denied without a record. */
+    readonly undecided?: UndecidedReason;
+    /** The counts are recorded, and their session has ended. */
+    readonly noted?: true;
+    readonly reply?: { readonly body: object | null; readonly exit: number; readonly stderr: string };
+  };
+  readonly error?: { readonly message?: string };
+}
+
+/** Runs the command and ends the process. */
+export async function runHook(argv: readonly string[]): Promise<never> {
+  let counted: CountedEvent | null = null;
+  try {
+    const given = hookArguments(argv);
+    counted = new CountedEvent(given);
+    const timer = setTimeout(() => void refuse(counted, 'the service has not answered in time'), given.timeoutMs);
+    const text = await readInput(counted);
+    const event = given.mayDefer ? withDeferral(text) : text;
+    let answer = await ask(given, event, counted.counts());
+    if (answer.result?.unchecked === true) answer = await ask(given, event, counted.counts(), await checkClient(given));
+    clearTimeout(timer);
+    const { reply, undecided, noted } = answer.result ?? {};
+    if (!answer.ok || reply === undefined)
+      return await refuse(counted, answer.error?.message ?? 'the service has given no decision');
+    if (undecided !== undefined) counted.add(undecided);
+    if (noted === true) counted.remove();
+    return await end(reply.exit, reply.body === null ? '' : JSON.stringify(reply.body), reply.stderr);
+  } catch (error) {
+    return refuse(counted, error instanceof Error ? error.message : 'the hook failed');
+  }
+}
+
+/** Denies without a decision, and counts that. */
+function refuse(counted: CountedEvent | null, message: string): Promise<never> {
+  counted?.add();
+  return fail(message);
+}
+
+/** What the hook counts of the event that it answers. */
+class CountedEvent {
+  readonly #files: CountFiles;
+  readonly #client: Client | null;
+  /** What is known of the event so far. */
+  text = '';
+  reason: UndecidedReason = 'no_service';
+
+  constructor({ client, home }: HookArguments) {
+    this.#files = new CountFiles(home, process.env);
+    this.#client = CLIENTS.find((name) => name === client) ?? null;
+  }
+
+  /** What was counted for the session of the event; null for nothing. */
+  counts(): UndecidedCounts | null {
+    const [client, session] = [this.#client, this.#session()];
+    if (client === null || session === null) return null;
+    const counts = this.#files.read(client, session);
+    return totalOf(counts) === 0 ? null : counts;
+  }
+
+  add(reason = this.reason): void {
+    if (this.#client !== null && isCallIn(this.text)) this.#files.add(this.#client, this.#session(), reason);
+  }
+
+  /** The ledger has the counts of a session that has ended. */
+  remove(): void {
+    if (this.#client !== null) this.#files.remove(this.#client, this.#session());
+  }
+
+  #session(): string | null {
+    return this.#client === null ? null : sessionIn(this.#client, this.text);
+  }
+}
+
+/** A message on standard error and code 2 stop the call in every client. */
+const fail = (message: string): Promise<never> =>
+  end(2, '', `Turnpike could not decide this call, so it is denied: ${message}\n`);
+
+/** Writes both texts completely before the process ends. */
+async function end(code: number, out: string, err: string): Promise<never> {
+  const written = [
+    new Promise((done) => process.stdout.write(out, done)),
+    new Promise((done) => process.stderr.write(err, done)),
+  ];
+  await Promise.all(written);
+  process.exit(code);
+}
+
+async function readInput(counted: CountedEvent): Promise<string> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of process.stdin as AsyncIterable<Buffer>) {
+    bytes += part.length;
+    parts.push(part);
+    if (bytes > EVENT_BYTES_MAX) {
+      [counted.text, counted.reason] = [Buffer.concat(parts).toString(), 'too_long'];
+      throw new Error(`the event is longer than ${EVENT_BYTES_MAX} bytes`);
+    }
+  }
+  const given = Buffer.concat(parts);
+  [counted.text, counted.reason] = [given.toString(), 'unreadable'];
+  const text = new TextDecoder('utf-8', { fatal: true }).decode(given);
+  counted.reason = 'no_service';
+  return text;
+}
+
+/**
+ * The event with the member by which the dialect of Claude Code knows that a call may be deferred. The text is not
+ * parsed here: the service refuses what is not strict JSON, such as an event that has the member already.
+ */
+const withDeferral = (event: string): string => event.replace(/^\s*\{/, '{"turnpike_may_defer":true,');
+
+/** One request on the control socket (`control-messages.ts`). */
+function ask(
+  given: HookArguments,
+  event: string,
+  undecided: UndecidedCounts | null,
+  check?: object,
+): Promise<HookAnswerMessage> {
+  const { client, home, project, actor, role, lane, person = userInfo().username.padEnd(3, '_') } = given;
+  const request = {
+    id: 1,
+    op: 'hook',
+    client,
+    event,
+    caller: { person, actor, role, lane, case: given.case, project: resolve(project) },
+    ...(check === undefined ? {} : { check }),
+    ...(undecided === null ? {} : { undecided }),
+  };
+  return new Promise((done, refuse) => {
+    const socket = createConnection(join(resolve(home), 'control.sock'));
+    let text = '';
+    socket.setEncoding('utf8');
+    socket.on('connect', () => socket.write(`${JSON.stringify(request)}\n`));
+    socket.on('data', (part: string) => {
+      text += part;
+      const line = text.indexOf('\n');
+      if (line < 0 && text.length <= ANSWER_BYTES_MAX) return;
+      socket.destroy();
+      const answer = readJson(text.slice(0, line));
+      if (isJsonObject(answer)) done(answer as unknown as HookAnswerMessage);
+      else refuse(new Error('the service has answered with something else'));
+    });
+    socket.on('close', () => refuse(new Error('the service has closed the connection')));
+    socket.on('error', () =>
+      refuse(new Error(`no service decides for ${home}: start \`turnpike serve --hooks --home ${home}\``)),
+    );
+  });
+}
+
+/** What the service needs for the checks of `turnpike agents doctor`, once for each session. */
+async function checkClient({ client }: HookArguments): Promise<object> {
+  const { checkForHook } = await import('./check-client.js');
+  return checkForHook(client);
+}

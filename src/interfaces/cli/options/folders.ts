@@ -1,0 +1,209 @@
+// Finds the home directory and the contract folder of a command.
+
+import { existsSync } from 'node:fs';
+import { relative, resolve } from 'node:path';
+import { gitPolicySource } from '../../../home/policy/git-policy-source.js';
+import { hasIdentities, identitiesSource } from '../../../home/policy/identities-source.js';
+import { policySource } from '../../../home/policy/policy-source.js';
+import { sqliteHistoryCache } from '../../../stores/sqlite/sqlite-history-cache.js';
+import { historyReader } from '../../../stores/sqlite/sqlite-history-reader.js';
+import { folderLockOf } from '../../../stores/sqlite/writer-lock.js';
+import {
+  createCatalogue,
+  NO_REGISTRATIONS,
+  findRegistrationProblem,
+  Registrations,
+} from '../../../core/contract/policy/catalogue.js';
+import { mapOptional, type ForPolicyFiles } from '../../../core/contract/policy/pins.js';
+import { isConforming } from '../../../core/contract/validators.js';
+import { CodedError, PolicyError, usageError } from '../../../core/errors.js';
+import type { LintMessage } from '../../../features/policy-lint/lint-rules.js';
+import { checkIdentities } from '../../../core/policy/files/check-identities.js';
+import { checkPolicy, formatFinding, type PolicyCheck } from '../../../core/policy/files/check-policy.js';
+import { lintIdentities } from '../../../features/policy-lint/lint-identities.js';
+import { lintPolicy } from '../../../features/policy-lint/lint-policy.js';
+import type { LoadedIdentities } from '../../../engine/ports/identities-source.js';
+import type { LoadedPolicyFile } from '../../../engine/ports/policy-source.js';
+import { isVacant, openHome, type HomePaths, type HomeStores } from '../../../home/home.js';
+import { locateHome } from '../../../home/store-home.js';
+import { registrationsInLedger } from '../../../runtime/effects/ledger-registrations.js';
+import { countReads } from '../../../runtime/ledger/count-reads.js';
+import { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
+import { shippedContract } from '../../../runtime/shipped-contract.js';
+import type { CommandArguments, CommandOption } from '../command.js';
+import { type Io } from '../io.js';
+import { progressFor } from '../progress-bar.js';
+import { findSharedHome, openSharedReader } from '../store/shared-home.js';
+import { readJsonFile } from './json-argument.js';
+import { countText } from '../text/terminal.js';
+
+export const HOME_DEFAULT = '.turnpike';
+export const CONTRACT_DEFAULT = 'contract';
+
+/** The home directory that the arguments name, whether it exists or not. */
+export const homeOf = (args: CommandArguments, io: Io): HomePaths =>
+  locateHome(resolve(io.cwd, args.text('home') ?? HOME_DEFAULT));
+
+/** A contract folder, and whether the user chose it, by option or by a folder in the working directory. */
+export interface ContractFolder {
+  readonly path: string;
+  readonly isChosen: boolean;
+}
+
+export function findContractFolder(args: CommandArguments, io: Io): ContractFolder {
+  const option = args.text('contract');
+  if (option !== undefined) return { path: resolve(io.cwd, option), isChosen: true };
+  const here = resolve(io.cwd, CONTRACT_DEFAULT);
+  return existsSync(here) ? { path: here, isChosen: true } : { path: shippedContract(), isChosen: false };
+}
+
+/** The option with which `withLedger` may store replay points; without it, it changes no file. */
+export const STORE_POINTS = 'store-points';
+
+/** What a progress bar says while a ledger is read. */
+const READING = 'reading the ledger';
+
+/** A ledger that was opened for reading only. */
+export interface OpenLedger extends HomeStores {
+  readonly reader: LedgerReader;
+}
+
+/**
+ * Opens the ledger of a home directory for reading, also while another process writes to it, and closes it after
+ * `work`. Changes no file of the home directory, except with the option `STORE_POINTS`.
+ */
+export async function withLedger<T>(
+  args: CommandArguments,
+  io: Io,
+  work: (ledger: OpenLedger) => Promise<T>,
+): Promise<T> {
+  const home = homeOf(args, io);
+  const shared = findSharedHome(home, args);
+  const progress = progressFor(args, io);
+  progress.begin({ label: READING, unit: 'entries', total: null });
+  const opened = shared === null ? openHome(home, { readOnly: true }) : await openSharedReader(shared);
+  const { anchor } = opened;
+  const store = countReads(opened.store, progress, { label: READING });
+  const lockOf = shared === null ? home.ledger : folderLockOf(home.state);
+  const history = args.flag(STORE_POINTS) ? sqliteHistoryCache(home.history) : historyReader(home.history, lockOf);
+  try {
+    return await work({ store, anchor, reader: new LedgerReader(store, anchor, { history }) });
+  } finally {
+    progress.end();
+    await history.close();
+    await store.close();
+  }
+}
+
+interface LoadOptions {
+  readonly pins?: 'any' | 'git';
+  readonly registrations?: Registrations;
+  readonly actions?: string;
+}
+
+export interface LoadedPolicy {
+  readonly files: ForPolicyFiles<LoadedPolicyFile>;
+  /** identities.yaml; null without. */
+  readonly identities: LoadedIdentities | null;
+  readonly check: PolicyCheck;
+  /** The errors and warnings of the linter for a policy that is otherwise valid. */
+  readonly cautions: readonly LintMessage[];
+}
+
+/** The registrations of a service, for a policy that lists its actions, tools or targets. */
+export const REGISTRATIONS_OPTION: CommandOption = {
+  name: 'registrations',
+  value: 'FILE',
+  help: 'JSON of what the service registers (default: what the ledger has registered)',
+};
+
+/**
+ * What services register: the file that the arguments or the configuration name, or what the ledger has registered.
+ * @throws UsageError for registrations that no service could make
+ */
+export async function readRegistrations(args: CommandArguments, io: Io): Promise<Registrations> {
+  return (await configuredRegistrations(args, io)) ?? (await ledgerRegistrations(args, io));
+}
+
+/** None if there is no ledger, or it cannot be read now. */
+async function ledgerRegistrations(args: CommandArguments, io: Io): Promise<Registrations> {
+  if (isVacant(homeOf(args, io).home)) return NO_REGISTRATIONS;
+  try {
+    // Without a progress bar: it is a part of what the command does.
+    const home = homeOf(args, io);
+    const shared = findSharedHome(home, args);
+    const { store, anchor } = shared === null ? openHome(home, { readOnly: true }) : await openSharedReader(shared);
+    try {
+      return await registrationsInLedger(store);
+    } finally {
+      await anchor.close();
+      await store.close();
+    }
+  } catch (error) {
+    if (error instanceof CodedError) return NO_REGISTRATIONS;
+    throw error;
+  }
+}
+
+/** @returns null if neither the arguments nor the configuration name a file. @throws UsageError */
+export async function configuredRegistrations(
+  args: Pick<CommandArguments, 'text'>,
+  io: Io,
+): Promise<Registrations | null> {
+  const file = args.text('registrations');
+  if (file === undefined) return null;
+  const found = await readJsonFile(file, '--registrations', io);
+  if (!isConforming(Registrations, found))
+    throw usageError('--registrations: the file does not match the schema of registrations');
+  const registrations = found as unknown as Registrations;
+  const problem = findRegistrationProblem(registrations);
+  if (problem !== null) throw usageError(`--registrations: ${problem}`);
+  return registrations;
+}
+
+/** Loads the policy of a contract folder with all findings; file names are relative to the working directory. */
+export async function loadContract(
+  { path }: ContractFolder,
+  io: Io,
+  { pins = 'any', registrations = NO_REGISTRATIONS, actions }: LoadOptions = {},
+): Promise<LoadedPolicy> {
+  const chosen = actions === undefined ? {} : { actions };
+  const files = await (pins === 'git' ? gitPolicySource(path, chosen) : policySource(path, chosen)).load();
+  const named = (file: LoadedPolicyFile) => ({ path: displayPath(file.path, io), bytes: file.bytes });
+  const check = {
+    lanes: named(files.lanes),
+    roles: named(files.roles),
+    actions: named(files.actions),
+    ...mapOptional(files, named),
+  };
+  const catalogue = createCatalogue(registrations);
+  const checked = checkPolicy(check, catalogue);
+  const identities = hasIdentities(path) ? await identitiesSource(path, pins).load() : null;
+  if (identities === null) return { files, identities, check: checked, cautions: lintPolicy(check, catalogue) };
+  const identitiesFile = { path: displayPath(identities.path, io), bytes: identities.bytes };
+  const roles = checked.policy === null ? null : new Set(checked.policy.roles.keys());
+  const { findings, identities: parsed } = checkIdentities(identitiesFile, roles);
+  const whole = { findings: [...checked.findings, ...findings], policy: parsed === null ? null : checked.policy };
+  return {
+    files,
+    identities,
+    check: whole,
+    cautions: [...lintPolicy(check, catalogue), ...lintIdentities(identitiesFile, checked.policy)],
+  };
+}
+
+/** A path relative to the working directory, if that is shorter. */
+export function displayPath(path: string, io: Io): string {
+  const from = relative(io.cwd, path);
+  return from === '' || from.startsWith('..') ? path : from;
+}
+
+/**
+ * The policy of a check.
+ * @throws PolicyError POLICY_INVALID with its first findings
+ */
+export function requireValidPolicy({ policy, findings }: PolicyCheck): NonNullable<PolicyCheck['policy']> {
+  if (policy !== null) return policy;
+  const message = `the policy has ${countText(findings.length, 'finding')}:\n${findings.slice(0, 5).map(formatFinding).join('\n')}`;
+  throw new PolicyError({ code: 'POLICY_INVALID', message });
+}

@@ -1,0 +1,136 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { absentSandbox } from '../../../sandbox/files/absent-sandbox.js';
+import { refuseNetworkFileSystem } from '../../../sandbox/files/network-file-system.js';
+import { systemClock } from '../../../system/system-clock.js';
+import type { ClusterDirectory } from '../../../engine/ports/ledger/cluster.js';
+import { LedgerError } from '../../../core/errors.js';
+import type { EngineCondition } from '../../../engine/tree-engine.js';
+import { NO_PROGRESS, type ProgressReporter } from '../../../engine/ports/progress.js';
+import { WorkerReporter } from '../../../features/cluster/worker-reporter.js';
+import { countReads } from '../../../runtime/ledger/count-reads.js';
+import { addDatabaseCheck } from '../../../host/readiness/database-check.js';
+import { locateExports } from '../../../home/store-home.js';
+import { openTurnpike, type Turnpike, type TurnpikeOptions } from '../../../host/turnpike.js';
+import { winstonLog } from '../../../system/winston-log.js';
+import { readPackageVersion } from '../../../system/package-version.js';
+import { hasOpenRotation, openCluster, openSharedStore, sharedOverlay, type SharedHome } from './shared-home.js';
+
+/** This process as one of the workers of a shared ledger. */
+export interface LocalWorker extends Pick<WorkerReporter, 'serveAt'> {
+  /** The list of workers; closed with this worker. */
+  readonly cluster: ClusterDirectory;
+  /** Null without the volume. */
+  readonly volume_id: string | null;
+  /** Whether its volume may be on a network file system. */
+  readonly unsafeShared: boolean;
+  /** Declares this worker over, so that others need not wait. Called when the ledger is closed. */
+  close(): Promise<void>;
+}
+
+type WorkerOptions = Pick<
+  TurnpikeOptions,
+  'contract' | 'upstreams' | 'hooks' | 'log' | 'restarts' | 'onLedgerFailed' | 'telemetry'
+>;
+
+interface OpenWorker {
+  readonly turnpike: Turnpike;
+  readonly worker: LocalWorker;
+}
+
+/**
+ * Joins the ledger of a home, and reports this process to the list of workers until it closes. Finishes a rotation of
+ * the key first that was interrupted.
+ * @param alone keeps all other writers out, for a rotation of the key
+ * @throws LedgerError LEDGER_UNAVAILABLE while a rotation is running in another process
+ */
+export async function openWorker(
+  shared: SharedHome,
+  options: WorkerOptions,
+  { progress = NO_PROGRESS, alone = false }: { readonly progress?: ProgressReporter; readonly alone?: boolean } = {},
+): Promise<OpenWorker> {
+  if (alone) return waitForLock(() => joinLedger(shared, options, { progress, alone }), ALONE_TRIES);
+  if (await hasOpenRotation(shared)) await finishRotation(shared, options, progress);
+  return joinLedger(shared, options, { progress, alone });
+}
+
+/** Why this worker refuses every request; null if it works. */
+const refusalOf = ({ state, permanentCode }: EngineCondition): string | null =>
+  state === 'running' || state === 'recovering' ? null : (permanentCode ?? 'LEDGER_UNAVAILABLE');
+
+/** Opening the ledger alone finishes the rotation. Another process may do that at the same time. */
+async function finishRotation(shared: SharedHome, options: WorkerOptions, progress: ProgressReporter): Promise<void> {
+  try {
+    await waitForLock(async () => {
+      if (!(await hasOpenRotation(shared))) return;
+      const { turnpike, worker } = await joinLedger(shared, options, { progress, alone: true });
+      await turnpike.close();
+      await worker.close();
+    }, FINISH_TRIES);
+  } catch (cause) {
+    if (!isLocked(cause)) throw cause;
+    const message =
+      'a rotation of the key of the ledger is not finished, and another process has the ledger open for writing: ' +
+      'wait until the rotation has ended, or stop that process';
+    throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message, cause });
+  }
+}
+
+/** How often a process tries to open the ledger alone, and at which interval: another one may be ending. */
+const ALONE_TRIES = 10;
+const FINISH_TRIES = 50;
+const RETRY_MS = 100;
+
+async function waitForLock<T>(open: () => Promise<T>, triesMax: number): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await open();
+    } catch (error) {
+      if (!isLocked(error) || tries === triesMax) throw error;
+    }
+    await delay(RETRY_MS);
+  }
+}
+
+const isLocked = (error: unknown): boolean => error instanceof LedgerError && error.code === 'LEDGER_LOCKED';
+
+async function joinLedger(
+  shared: SharedHome,
+  options: WorkerOptions,
+  { progress, alone }: { readonly progress: ProgressReporter; readonly alone: boolean },
+): Promise<OpenWorker> {
+  const { paths, stored } = shared;
+  const { log = winstonLog('warn') } = options;
+  const overlay = sharedOverlay(paths);
+  const unsafeShared = stored.unsafe_shared ?? false;
+  if (stored.sandbox !== null && !unsafeShared) refuseNetworkFileSystem(paths.sandbox);
+  const sandbox = stored.sandbox === null ? absentSandbox() : paths.sandbox;
+  const folders = { keys: paths.keys, state: paths.state, sandbox, exports: locateExports(paths) };
+  const store = countReads(await openSharedStore(shared, { alone }), progress, { label: null });
+  const turnpike = await openTurnpike({ ...options, ...folders, overlay, store });
+  try {
+    const cluster = await openCluster(shared);
+    const version = readPackageVersion();
+    addDatabaseCheck(turnpike, cluster, version);
+    const volume_id = stored.sandbox === null ? null : stored.volume_id;
+    const worker = { version, volume_id };
+    const reporter = new WorkerReporter({
+      ...{ directory: cluster, overlay, worker, clock: systemClock(), log },
+      refuses: () => refusalOf(turnpike.vitals.condition()),
+      laterTrees: () => turnpike.vitals.condition().laterTrees,
+    });
+    await reporter.start();
+    const close = async (): Promise<void> => {
+      await cluster
+        .endLost()
+        .catch((error: unknown) => log.warn('this worker cannot say that it has ended', { error }));
+      await reporter.close();
+    };
+    return {
+      turnpike,
+      worker: { cluster, volume_id, unsafeShared, close, serveAt: (address) => reporter.serveAt(address) },
+    };
+  } catch (error) {
+    await turnpike.close();
+    throw error;
+  }
+}

@@ -1,0 +1,195 @@
+// The command line as a function: it finds the command, checks its arguments, runs it, and turns errors into a line and
+// an exit code.
+
+import { usageError } from '../../core/errors.js';
+import { NOTHING_CONFIGURED, parseArguments, quoteArgument, type ConfiguredArguments } from './arguments.js';
+import { homeUseOf, type CliCommand, type CommandGroup, type ExitCode } from './command.js';
+import { actions } from './commands/policy/actions.js';
+import { agentsDoctor } from './commands/agents/agents-doctor.js';
+import { agentsInstall } from './commands/agents/agents-install.js';
+import { agentsReopen } from './commands/agents/agents-reopen.js';
+import { agentsSessions } from './commands/agents/agents-sessions.js';
+import { agentsUninstall } from './commands/agents/agents-uninstall.js';
+import { hook } from './commands/agents/hook.js';
+import { approvals } from './commands/runs/approvals.js';
+import { approve } from './commands/runs/approve.js';
+import { exportCase } from './commands/runs/export.js';
+import { exportVerify } from './commands/runs/export-verify.js';
+import { configPrint } from './commands/config-print.js';
+import { completion } from './commands/completion.js';
+import { helpText, overviewText } from './help/help-text.js';
+import { clusterStatus } from './commands/cluster/cluster-status.js';
+import { failoverAccept } from './commands/cluster/failover-accept.js';
+import { backup } from './commands/home/backup.js';
+import { restore } from './commands/home/restore.js';
+import { restoreAcknowledge } from './commands/home/restore-acknowledge.js';
+import { doctor } from './commands/home/doctor.js';
+import { homeCopy } from './commands/home/home-copy.js';
+import { homeReopen } from './commands/home/home-reopen.js';
+import { init } from './commands/init.js';
+import { keysList } from './commands/keys/keys-list.js';
+import { keysRotate } from './commands/keys/keys-rotate.js';
+import { ledgerArchive } from './commands/ledger/ledger-archive.js';
+import { ledgerCheckProof } from './commands/ledger/ledger-check-proof.js';
+import { ledgerCheckpoint } from './commands/ledger/ledger-checkpoint.js';
+import { ledgerErase } from './commands/ledger/ledger-erase.js';
+import { ledgerExport } from './commands/ledger/ledger-export.js';
+import { ledgerProve } from './commands/ledger/ledger-prove.js';
+import { ledgerVerify } from './commands/ledger/ledger-verify.js';
+import { machinesDiff } from './commands/ledger/machines-diff.js';
+import { mcp } from './commands/service/mcp.js';
+import { policyCheck } from './commands/policy/policy-check.js';
+import { policyCoverage } from './commands/policy/policy-coverage.js';
+import { policyDeny } from './commands/policy/policy-deny.js';
+import { policyExplain } from './commands/policy/policy-explain.js';
+import { policyFormat } from './commands/policy/policy-format.js';
+import { policyPin } from './commands/policy/policy-pin.js';
+import { policySchema } from './commands/policy/policy-schema.js';
+import { policySimulate } from './commands/policy/policy-simulate.js';
+import { policyTest } from './commands/policy/policy-test.js';
+import { promote } from './commands/runs/promote.js';
+import { registrations } from './commands/policy/registrations.js';
+import { replayCommand } from './commands/ledger/replay.js';
+import { run } from './commands/runs/run.js';
+import { runs } from './commands/runs/runs.js';
+import { decide } from './commands/runs/decide.js';
+import { runsReport } from './commands/runs/runs-report.js';
+import { runsResolve } from './commands/runs/runs-resolve.js';
+import { inspectCommand } from './commands/service/inspect.js';
+import { serve } from './commands/service/serve.js';
+import { SESSION_COMMANDS } from './commands/session/session.js';
+import { step } from './commands/runs/step.js';
+import { worker } from './commands/service/worker.js';
+import { token, tokenList, tokenRevoke } from './commands/service/token.js';
+import { upstreamList } from './commands/service/upstream-list.js';
+import { upstreamPin } from './commands/service/upstream-pin.js';
+import { version } from './commands/version.js';
+import { configurationKeys } from './configuration/command-keys.js';
+import { configuredArguments, readConfiguration } from './configuration/read-configuration.js';
+import { errorJson, errorLine, exitCodeOf } from './exit-code.js';
+import { OutputClosedError, type Io } from './io.js';
+import { homeOf } from './options/folders.js';
+import { refuseTrackedKeys } from '../../home/tracked-keys.js';
+import { nearestName } from '../../host/configuration/nearest-name.js';
+
+/** Every command, in the order of the help. */
+export const COMMAND_GROUPS: readonly CommandGroup[] = [
+  { title: 'start', commands: [init, configPrint(() => COMMANDS), completion(() => COMMANDS), version] },
+  {
+    title: 'agents and runs',
+    commands: [step, run, decide, runs, runsReport, runsResolve, promote, exportCase, exportVerify],
+  },
+  {
+    title: 'coding agents',
+    commands: [hook, agentsInstall, agentsUninstall, agentsDoctor, agentsSessions, agentsReopen],
+  },
+  { title: 'approvals', commands: [approvals, approve] },
+  { title: 'sessions', commands: SESSION_COMMANDS },
+  {
+    title: 'policy',
+    commands: [
+      actions,
+      policyCheck,
+      policySchema,
+      policyFormat,
+      policyTest,
+      policyPin,
+      policyDeny,
+      policySimulate,
+      policyExplain,
+      policyCoverage,
+      registrations,
+      upstreamList,
+      upstreamPin,
+    ],
+  },
+  {
+    title: 'evidence',
+    commands: [
+      replayCommand,
+      ledgerVerify,
+      ledgerCheckpoint,
+      ledgerProve,
+      ledgerCheckProof,
+      ledgerExport,
+      ledgerErase,
+      ledgerArchive,
+      machinesDiff,
+      inspectCommand,
+    ],
+  },
+  {
+    title: 'services',
+    commands: [serve, mcp, worker, clusterStatus, failoverAccept, token, tokenList, tokenRevoke, homeCopy, homeReopen],
+  },
+  { title: 'backups and keys', commands: [backup, restore, restoreAcknowledge, keysList, keysRotate, doctor] },
+];
+
+export const COMMANDS: readonly CliCommand[] = COMMAND_GROUPS.flatMap(({ commands }) => commands);
+
+/** Runs `turnpike` with these arguments. Never throws. */
+export async function turnpikeCommand(argv: readonly string[], io: Io): Promise<ExitCode> {
+  try {
+    return await dispatch(argv, io);
+  } catch (error) {
+    if (error instanceof OutputClosedError) return 0;
+    const code = exitCodeOf(error);
+    await io.stderr.write(argv.includes('--json') ? errorJson(error, code ?? 3) : `${errorLine(error)}\n`);
+    if (code === null) io.log.error('the command failed with an unexpected error', { error });
+    return code ?? 3;
+  } finally {
+    io.progress.close();
+  }
+}
+
+async function dispatch(argv: readonly string[], io: Io): Promise<ExitCode> {
+  const [first] = argv;
+  if (first === undefined) {
+    await io.stderr.write(overviewText(COMMAND_GROUPS));
+    return 2;
+  }
+  if (first === 'help' || first === '--help' || first === '-h') return printHelp(argv.slice(1), io);
+  if (first === '--version') return version.run(parseArguments(version, []), io);
+  const { command, rest } = findCommand(argv);
+  if (rest.includes('--help') || rest.includes('-h')) return printHelp(command.name.split(' '), io);
+  const args = parseArguments(command, rest, (file) => configure(command, file, io));
+  if (homeUseOf(command, args) !== 'none') await refuseTrackedKeys(homeOf(args, io));
+  return command.run(args, io);
+}
+
+/** @throws UsageError for an invalid configuration */
+function configure(command: CliCommand, file: string | undefined, io: Io): ConfiguredArguments {
+  if (command === version) return NOTHING_CONFIGURED;
+  const configuration = readConfiguration(configurationKeys(COMMANDS), file, io);
+  return configuredArguments(command, configuration);
+}
+
+async function printHelp(words: readonly string[], io: Io): Promise<ExitCode> {
+  await io.stdout.write(words.length === 0 ? overviewText(COMMAND_GROUPS) : helpText(findCommand(words).command));
+  return 0;
+}
+
+/** @throws UsageError if the arguments name no command */
+function findCommand(argv: readonly string[]): { readonly command: CliCommand; readonly rest: readonly string[] } {
+  // If both `export` and `export verify` match, the longer name wins.
+  const [command] = COMMANDS.filter(({ name }) => name.split(' ').every((word, i) => argv[i] === word)).toSorted(
+    (a, b) => b.name.length - a.name.length,
+  );
+  if (command !== undefined) return { command, rest: argv.slice(command.name.split(' ').length) };
+  const [first = ''] = argv;
+  if (first.startsWith('-')) throw usageError(`name the command before ${quoteArgument(first)}: see \`turnpike help\``);
+  const longer = COMMANDS.filter(({ name }) => name.startsWith(`${first} `)).map(({ name }) => `\`${name}\``);
+  if (longer.length > 0) throw usageError(`incomplete command; use ${longer.join(' or ')}: see \`turnpike help\``);
+  throw usageError(`unknown command ${quoteArgument(first)}${suggestCommand(argv)}: see \`turnpike help\``);
+}
+
+/** The command that these words most probably mean, as the end of a message. */
+function suggestCommand(argv: readonly string[]): string {
+  const words = argv.filter((word) => !word.startsWith('-'));
+  const names = COMMANDS.map(({ name }) => name);
+  const [first = '', second = ''] = words;
+  // `policy-check` is written by those who remember the words and not the space.
+  const guesses = [`${first} ${second}`, first, first.replaceAll('-', ' ')];
+  const nearest = guesses.map((guess) => nearestName(guess.trim(), names)).find((name) => name !== null) ?? null;
+  return nearest === null ? '' : `; did you mean \`${nearest}\`?`;
+}

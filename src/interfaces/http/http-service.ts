@@ -1,0 +1,64 @@
+// What the routes work on: one Turnpike, and the state of the service.
+
+import type { Right } from '../../core/contract/token.js';
+import type { Clock } from '../../engine/ports/clock.js';
+import type { Log } from '../../engine/ports/log.js';
+import type { Principal, TokenBook } from '../../engine/ports/token-book.js';
+import type { CountFiles } from '../../features/hooks/gate/count-files.js';
+import type { Turnpike } from '../../host/turnpike.js';
+import type { IdentityService } from './identity/identity-service.js';
+import type { InspectorSource } from '../inspector/inspector-source.js';
+import type { AgentIdentity } from '../mcp/run-gateway.js';
+import type { SessionToolsOptions } from '../mcp/session-tools.js';
+import type { Metrics } from './metrics.js';
+import type { RunAccess } from './routes/run-access.js';
+import type { EventStreams } from './event-streams.js';
+
+/** A read of content: of an agent's text, a case's content, or an exported bag. */
+export interface Access {
+  readonly actor: string;
+  readonly role: string;
+  readonly token: string;
+  /** The route, as in the OpenAPI document. */
+  readonly route: string;
+  /** The subject: parameters of the route, or the entry and hash that they resolve to. Never a caller's free text. */
+  readonly subject: Readonly<Record<string, string | number>>;
+}
+
+/** Records a read before the content is shown. If it throws, the content is not shown. */
+export type AccessAudit = (access: Access) => Promise<void>;
+
+/** The parts that suffice to inspect a ledger without writing to it. */
+export interface InspectionService {
+  /** Null: inspection is not offered. */
+  readonly inspector: InspectorSource | null;
+  readonly audit: AccessAudit;
+  readonly metrics: Metrics;
+  readonly streams: EventStreams;
+  readonly log: Log;
+  /** Callers whom issuers have authenticated. Absent: only tokens of the token book are accepted. */
+  readonly identity?: IdentityService;
+  /** The address of another worker that executes the steps of a run; null if none is known. */
+  readonly findWorker?: (run_id: string, isOfLater?: boolean) => Promise<string | null>;
+}
+
+export interface HttpService extends InspectionService {
+  readonly turnpike: Turnpike;
+  readonly tokens: TokenBook;
+  /** Defaults for lane, case and limits of agents. */
+  readonly agent: AgentIdentity;
+  /** The sessions for a caller, or null without sessions. */
+  readonly sessionTools: (principal: Principal) => SessionToolsOptions | null;
+  /** The folder for exported bags. */
+  readonly exports: string;
+  /** Whether the sandbox may be on a network file system. */
+  readonly unsafeShared: boolean;
+  readonly access: RunAccess;
+  readonly version: string;
+  readonly clock: Clock;
+  /** Where events of coding agents are counted that are denied without a record. Absent: they are not counted. */
+  readonly hookCounts?: Pick<CountFiles, 'read' | 'add' | 'remove'>;
+}
+
+export const hasOneOf = ({ rights }: Principal, required: readonly Right[]): boolean =>
+  required.length === 0 || required.some((right) => rights.has(right));

@@ -1,0 +1,47 @@
+// `turnpike/http`: the HTTP service that `turnpike serve` runs.
+
+export {
+  joinTokenBooks,
+  mintToken,
+  singleTokenBook,
+  tokenBook,
+  TokenFile,
+  type MintedToken,
+  type TokenGrant,
+} from '../../stores/keys/token-book.js';
+export { identitiesSource } from '../../home/policy/identities-source.js';
+export type { OidcIssuerOptions } from '../../features/identity/provider/oidc-provider.js';
+export type { IdentitiesSource, LoadedIdentities } from '../../engine/ports/identities-source.js';
+export type { IdentityOptions } from './identity/identity-service.js';
+export type { LoginOptions } from './identity/login-flow.js';
+export type { Right, TokenRecord } from '../../core/contract/token.js';
+export type { Principal, TokenBook, VerifiedCaller } from '../../engine/ports/token-book.js';
+export {
+  DEFAULT_LIMITS,
+  type AdmissionLimits,
+  type AdmissionOptions,
+  type KindLimits,
+} from '../admission/admission-limits.js';
+export type { InspectorSource } from '../inspector/inspector-source.js';
+export type { HttpServer } from './http-server.js';
+export { pageFiles } from './served-page.js';
+export { serveSource, type ServeSourceOptions } from './serve-source.js';
+export { serveTurnpike, type ServeOptions, type TurnpikeServer } from './serve.js';
+export { serveAdmin, type AdminAddress, type AdminOptions, type AdminServer } from './admin/serve-admin.js';
+export type { MonitoredProcess } from './admin/admin-handler.js';
+export type { Access, AccessAudit } from './http-service.js';
+export { turnpikeHttp, type TurnpikeHttp, type TurnpikeHttpOptions } from './turnpike-http.js';
+
+// Deprecated names, kept for one minor version. CHANGELOG.md lists them.
+export {
+  /** @deprecated Use `joinTokenBooks`. */
+  joinTokenBooks as joinedBooks,
+  /** @deprecated Use `singleTokenBook`. */
+  singleTokenBook as singleToken,
+} from '../../stores/keys/token-book.js';
+/** @deprecated Use `MintedToken`. */
+export type { MintedToken as Minted } from '../../stores/keys/token-book.js';
+/** @deprecated Use `ServeSourceOptions`. */
+export type { ServeSourceOptions as SourceServing } from './serve-source.js';
+/** @deprecated Use `ServeOptions`. */
+export type { ServeOptions as Serving } from './serve.js';

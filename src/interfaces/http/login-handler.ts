@@ -1,0 +1,170 @@
+// The addresses at which people sign in and out on the page. They need no token: each checks its own cookie.
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { LoginFlow, LoginStep } from './identity/login-flow.js';
+import { CALLBACK_PATH } from './identity/login-flow.js';
+import { checkMethod, pathOf } from '../service/request-guard.js';
+import { createRefusal, sendRefusal, type Refusal } from '../service/problems.js';
+import type { FindMountedHandler } from './http-handler.js';
+
+export const LOGIN_PATH = '/auth/login';
+const LOGOUT_PATH = '/auth/logout';
+const SESSION_PATH = '/auth/session';
+const PATHS: Readonly<Record<string, readonly string[]>> = {
+  [LOGIN_PATH]: ['GET'],
+  [CALLBACK_PATH]: ['GET'],
+  [LOGOUT_PATH]: ['POST'],
+  [SESSION_PATH]: ['GET'],
+};
+/** The views of the page to which a login may return: an address of the request would lead anywhere. */
+const RETURNS: readonly string[] = ['/', '/approvals', '/coverage'];
+const QUERY_CHARS_MAX = 4_096;
+
+export interface LoginHandlerOptions {
+  readonly flow: LoginFlow;
+  /** Counts a failed login. @returns milliseconds to wait if the address was over its limit; else 0 */
+  readonly recordFailure: (request: IncomingMessage) => number;
+}
+
+/** The issuer's page sends the browser there, so the request comes from another site. */
+export const isLoginReturn = (method: string, path: string): boolean => method === 'GET' && path === CALLBACK_PATH;
+
+export const isLoginPath = (path: string): boolean => Object.hasOwn(PATHS, path);
+
+/** The handlers below `/auth`. */
+export function createLoginHandler(options: LoginHandlerOptions): FindMountedHandler {
+  const handler = {
+    name: 'login',
+    handle: (request: IncomingMessage, response: ServerResponse) => handleLogin(request, response, options),
+  };
+  return (path) => (isLoginPath(path) ? handler : null);
+}
+
+async function handleLogin(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { flow, recordFailure }: LoginHandlerOptions,
+): Promise<void> {
+  const refused = checkMethod(request, PATHS);
+  if (refused !== null) {
+    sendRefusal(response, refused);
+    return;
+  }
+  const { url = '', headers } = request;
+  const query = new URLSearchParams(url.slice(0, QUERY_CHARS_MAX).split('?')[1] ?? '');
+  const { cookie = null } = headers;
+  switch (pathOf(url)) {
+    case LOGIN_PATH:
+      sendStep(response, await flow.begin(RETURNS.find((path) => path === query.get('return')) ?? '/'));
+      return;
+    case CALLBACK_PATH: {
+      const step = await flow.finish(cookie, query);
+      if ('location' in step) {
+        sendReturn(response, step);
+        return;
+      }
+      if (step.problem === 'unavailable') {
+        sendStep(response, step);
+        return;
+      }
+      const wait = recordFailure(request);
+      if (wait === 0) sendStep(response, step);
+      else sendTooManyFailures(response, wait);
+      return;
+    }
+    case SESSION_PATH:
+      return sendSession(response, flow, cookie);
+    default: {
+      const [csrf, origin] = [headers['x-turnpike-csrf'], headers.origin ?? null];
+      const credentials = {
+        method: 'POST',
+        bearer: null,
+        cookie,
+        csrf: typeof csrf === 'string' ? csrf : null,
+        origin,
+      };
+      const ended = flow.end(credentials);
+      if ('problem' in ended) {
+        sendRefusal(response, refusalOf(ended.problem));
+        return;
+      }
+      response.writeHead(204, { ...HEADERS, 'Set-Cookie': ended.cookie }).end();
+    }
+  }
+}
+
+const HEADERS = {
+  'Cache-Control': 'no-store',
+  'X-Content-Type-Options': 'nosniff',
+  'Referrer-Policy': 'no-referrer',
+} as const;
+
+const PAGE_HEADERS = {
+  'Content-Type': 'text/html; charset=utf-8',
+  'Content-Security-Policy': "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+} as const;
+
+/**
+ * The page opens itself: after a redirect, the browser would still name the issuer as where the request comes from, and
+ * would withhold the cookie of the session.
+ */
+function sendReturn(response: ServerResponse, { location, cookies }: Extract<LoginStep, { location: string }>): void {
+  const text = Buffer.from(
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>Turnpike</title>' +
+      `<meta http-equiv="refresh" content="0;url=${location}"><p><a href="${location}">Go on</a></p></html>`,
+  );
+  response.writeHead(200, {
+    ...HEADERS,
+    ...PAGE_HEADERS,
+    'Content-Length': text.byteLength,
+    'Set-Cookie': [...cookies],
+  });
+  response.end(text);
+}
+
+/** Sends the browser to the issuer, or shows that the person is not signed in. */
+function sendStep(response: ServerResponse, step: LoginStep): void {
+  const cookies = step.cookies.length === 0 ? {} : { 'Set-Cookie': [...step.cookies] };
+  if ('location' in step) {
+    response.writeHead(303, { ...HEADERS, ...cookies, Location: step.location, 'Content-Length': 0 }).end();
+    return;
+  }
+  const { status } = refusalOf(step.problem);
+  const text = Buffer.from(status === 503 ? UNAVAILABLE_PAGE : REFUSED_PAGE);
+  response.writeHead(status, {
+    ...HEADERS,
+    ...cookies,
+    ...PAGE_HEADERS,
+    'Content-Length': text.byteLength,
+  });
+  response.end(text);
+}
+
+const pageOf = (text: string): string =>
+  '<!doctype html><html lang="en"><meta charset="utf-8"><title>Turnpike</title>' +
+  `<h1>${text}</h1><p><a href="${LOGIN_PATH}">Sign in again</a></p></html>`;
+/** The same whatever was wrong. */
+const REFUSED_PAGE = pageOf('You are not signed in');
+const UNAVAILABLE_PAGE = pageOf('Signing in is not possible now');
+
+async function sendSession(response: ServerResponse, flow: LoginFlow, cookie: string | null): Promise<void> {
+  const session = await flow.find(cookie);
+  if (session === null) {
+    sendRefusal(response, createRefusal('UNAUTHENTICATED'));
+    return;
+  }
+  const { actor, role, rights } = session.principal;
+  const { csrf, expires_at } = session;
+  const shown = { actor, role, rights: [...rights], csrf, expires_at: new Date(expires_at).toISOString() };
+  const text = Buffer.from(JSON.stringify(shown));
+  response.writeHead(200, { ...HEADERS, 'Content-Type': 'application/json', 'Content-Length': text.byteLength });
+  response.end(text);
+}
+
+const refusalOf = (problem: string): Refusal =>
+  createRefusal(
+    problem === 'unavailable' ? 'IDENTITY_UNAVAILABLE' : problem === 'csrf' ? 'CSRF_REFUSED' : 'UNAUTHENTICATED',
+  );
+
+const sendTooManyFailures = (response: ServerResponse, waitMs: number): void =>
+  sendRefusal(response, createRefusal('TOO_MANY_FAILURES', { 'Retry-After': String(Math.ceil(waitMs / 1_000)) }));

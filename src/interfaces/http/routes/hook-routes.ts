@@ -1,0 +1,66 @@
+// The route for hooks of coding agents that send their events by HTTP.
+
+import Type from 'typebox';
+import { CaseId, closed, Identifier, OneOf } from '../../../core/contract/shapes.js';
+import { CLIENTS } from '../../../features/hooks/hook-event.js';
+import { isCallIn, sessionIn, totalOf } from '../../../features/hooks/undecided-calls.js';
+import { DIALECTS } from '../../../features/hooks/dialects.js';
+import { parseHookEvent } from '../../../features/hooks/gate/hook-question.js';
+import { UNCHECKED_REASON } from '../../../features/hooks/gate/hook-reasons.js';
+import { RefusalError } from '../../service/problems.js';
+import { BinaryBody, route, type Route } from './route.js';
+import { jsonResponse } from './shapes.js';
+import { checkTokenCase } from './run-access.js';
+
+const HookParams = Type.Object({ client: OneOf(CLIENTS) }, closed);
+const HookQuery = Type.Object(
+  {
+    /** The folder of the project on the machine of the service. */
+    project: Type.String({ pattern: '^/', maxLength: 4_096 }),
+    lane: Type.Optional(Identifier),
+    case: Type.Optional(CaseId),
+  },
+  closed,
+);
+const AnyObject = Type.Record(Type.String(), Type.Unknown());
+
+const HOOK_PATH = '/api/v1/hooks/{client}';
+
+export const HOOK_ROUTES: readonly Route[] = [
+  route({
+    method: 'POST',
+    path: HOOK_PATH,
+    summary: 'Answer one event of a coding agent, in the form of its client: a call that is not allowed is denied',
+    rights: ['act'],
+    params: HookParams,
+    query: HookQuery,
+    body: BinaryBody,
+    responses: { 200: jsonResponse('The answer in the form of the client; an empty object for none.', AnyObject) },
+    async handle({ principal, params: { client }, query, body }, { turnpike, hookCounts }) {
+      const { hooks } = turnpike;
+      if (hooks === null) throw new RefusalError('NOT_FOUND');
+      const case_id = query.case ?? principal.case ?? undefined;
+      checkTokenCase(principal, case_id);
+      const caller = {
+        actor: principal.actor,
+        ...(principal.person === undefined ? {} : { person: principal.person }),
+        role: principal.role,
+        lane: query.lane ?? 'CODING',
+        ...(case_id === undefined ? {} : { case: case_id }),
+        project: query.project,
+      };
+      const text = Buffer.from(body).toString('utf8');
+      const event = parseHookEvent(text);
+      const session = sessionIn(client, text);
+      const counts = session === null ? undefined : hookCounts?.read(client, session);
+      const undecided = counts === undefined || totalOf(counts) === 0 ? undefined : counts;
+      const result = await hooks.answer(client, event, caller, undefined, undecided);
+      const denied = result.unchecked === true ? 'refused' : result.undecided;
+      if (denied !== undefined && isCallIn(text)) hookCounts?.add(client, session, denied);
+      const dialect = DIALECTS[client];
+      if (result.unchecked === true) return { json: dialect.writeFailure(UNCHECKED_REASON, event).body ?? {} };
+      if (result.noted === true) hookCounts?.remove(client, session);
+      return { json: result.reply.body ?? {} };
+    },
+  }),
+];

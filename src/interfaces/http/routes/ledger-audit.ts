@@ -1,0 +1,131 @@
+// Records in the ledger itself who was shown content (`turnpike.recordReading`). Reads of entries, which contain hashes
+// but no content, are not recorded: a client that follows the ledger would make it grow. For the same reason, content
+// that a client polls is recorded only the first time.
+
+import { nameInLedger } from '../../../core/contract/entry-name.js';
+import { canonicalJson } from '../../../core/contract/canonical-json.js';
+import { InvariantError, LedgerError } from '../../../core/errors.js';
+import type { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
+import type { Turnpike } from '../../../host/turnpike.js';
+import type { InspectorSource } from '../../inspector/inspector-source.js';
+import type { Access, AccessAudit } from '../http-service.js';
+import { listStepContents, isWithheldByLane, type ContentPlace, type ContentLedger } from './step-contents.js';
+
+/** Limits of the caches of reads and sessions; an evicted read is only recorded once more. */
+const READINGS_REMEMBERED_MAX = 4_096;
+const SESSIONS_MAX = 256;
+
+type ReaderIdentity = Pick<Access, 'actor' | 'role'>;
+
+/** @returns an audit that writes to the served ledger; an export needs no entry, because its own run records it */
+export function ledgerAudit(
+  turnpike: Pick<Turnpike, 'recordReading'> & { readonly ledger: ContentLedger },
+  inspector: InspectorSource | null,
+): AccessAudit {
+  const { ledger } = turnpike;
+  const read = async (content: ContentPlace & ReaderIdentity): Promise<void> => {
+    if (await turnpike.recordReading(content)) return;
+    // The content was erased meanwhile: a read that cannot be recorded is not allowed.
+    throw new LedgerError({
+      code: 'LEDGER_ERASED',
+      message: `entry ${nameInLedger(content.log_index)} has lost its content`,
+    });
+  };
+  const readings = new ReadingLog(read);
+  const specs = new SessionSpecs(ledger);
+  return async ({ actor, role, route, subject }) => {
+    const { log_index, sha256, run_id, step, session_id, at = Infinity } = subject;
+    const content = { log_index: Number(log_index), sha256: String(sha256) };
+    if (route.endsWith('/artifacts/{sha256}')) {
+      await read({ actor, role, ...content });
+    } else if (route.endsWith('/steps/{run_id}/{step}')) {
+      const story = (await inspector?.step(String(run_id), Number(step))) ?? null;
+      const shown = story === null ? [] : await listStepContents(story, ledger);
+      for (const item of shown) await read({ actor, role, ...item });
+    } else if (route.endsWith('/approvals/{run_id}/{digest}')) {
+      await readings.record({ actor, role }, content);
+    } else if (route === TASK || route === SESSION_VIEW) {
+      for (const spec of await specs.list(String(session_id), Number(at))) {
+        // The view then contains no text of the spec. A task is shown only to the caller that works through the
+        // session.
+        if (route === SESSION_VIEW && (await isWithheldByLane(spec, ledger))) continue;
+        await readings.record({ actor, role }, spec);
+      }
+    } else if (!WITHOUT_CONTENT.has(route)) {
+      throw new InvariantError(`it is not defined whether ${route} shows content`);
+    }
+  };
+}
+
+const TASK = '/api/v1/sessions/{session_id}/task';
+const SESSION_VIEW = '/api/v1/inspector/sessions/{session_id}';
+
+const WITHOUT_CONTENT: ReadonlySet<string> = new Set([
+  '/api/v1/events',
+  '/api/v1/events/{log_index}',
+  '/api/v1/inspector/entries',
+  '/api/v1/stream',
+  // The run of the export records it.
+  '/api/v1/exports',
+]);
+
+/** Records each pair of reader and content once, until the pair is evicted. */
+class ReadingLog {
+  readonly #recordReading: (content: ContentPlace & ReaderIdentity) => Promise<unknown>;
+  readonly #recorded = new Map<string, Promise<unknown>>();
+
+  constructor(read: (content: ContentPlace & ReaderIdentity) => Promise<unknown>) {
+    this.#recordReading = read;
+  }
+
+  /** Resolves when the read is in the ledger, whichever request recorded it. */
+  async record({ actor, role }: ReaderIdentity, { log_index, sha256 }: ContentPlace): Promise<void> {
+    const key = canonicalJson([actor, role, log_index, sha256]);
+    let recorded = this.#recorded.get(key);
+    if (recorded === undefined) {
+      recorded = this.#recordReading({ actor, role, log_index, sha256 });
+      recorded.catch(() => this.#recorded.delete(key));
+    }
+    setBounded(this.#recorded, key, recorded, READINGS_REMEMBERED_MAX);
+    await recorded;
+  }
+}
+
+/** Lists the specs that a session received: texts of a session come from one of them. */
+export class SessionSpecs {
+  readonly #ledger: Pick<LedgerReader, 'tree'>;
+  readonly #known = new Map<string, { next: number; readonly specs: ContentPlace[] }>();
+
+  constructor(ledger: Pick<LedgerReader, 'tree'>) {
+    this.#ledger = ledger;
+  }
+
+  /** The specs in the entries up to and including `at`. */
+  async list(session_id: string, at: number): Promise<readonly ContentPlace[]> {
+    const known = this.#known.get(session_id) ?? { next: 0, specs: [] };
+    setBounded(this.#known, session_id, known, SESSIONS_MAX);
+    for await (const { seq, type, text, log_index } of this.#ledger.tree(session_id, known.next)) {
+      // A concurrent call may have read further meanwhile.
+      if (seq !== known.next) continue;
+      known.next = seq + 1;
+      const sha256 = type === 'input' && !text.includes(ACCESS_INPUT) ? SPEC.exec(text)?.[1] : undefined;
+      if (sha256 !== undefined) known.specs.push({ log_index, sha256 });
+    }
+    return known.specs.filter(({ log_index }) => log_index <= at);
+  }
+}
+
+/** A reference in canonical JSON. In text that only looks like one, the quotes are escaped. */
+const SPEC = /"artifact_kind":"session_spec"[^{}]*"hash_sha256":"([0-9a-f]{64})"/;
+
+/** Marks the record of a read of a spec, which does not attach one. */
+const ACCESS_INPUT = '"kind":"access"';
+
+function setBounded<T>(map: Map<string, T>, key: string, value: T, max: number): void {
+  map.delete(key);
+  map.set(key, value);
+  for (const oldest of map.keys()) {
+    if (map.size <= max) return;
+    map.delete(oldest);
+  }
+}

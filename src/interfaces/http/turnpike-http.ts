@@ -1,0 +1,321 @@
+// The HTTP service on an open Turnpike, for an embedding service's own server: as a Fastify plugin or as a plain
+// handler.
+
+import type { FastifyPluginAsync } from 'fastify';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { PageFile } from '../inspector/page-folder.js';
+import { systemClock } from '../../system/system-clock.js';
+import { winstonLog } from '../../system/winston-log.js';
+import { sdkTelemetry } from '../../features/telemetry/otel/sdk-telemetry.js';
+import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { SESSION_ROLES } from '../../core/contract/session/session.js';
+import type { Clock } from '../../engine/ports/clock.js';
+import type { ClusterDirectory } from '../../engine/ports/ledger/cluster.js';
+import type { Log } from '../../engine/ports/log.js';
+import type { Principal, TokenBook } from '../../engine/ports/token-book.js';
+import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
+import { CountFiles } from '../../features/hooks/gate/count-files.js';
+import { addDatabaseCheck } from '../../host/readiness/database-check.js';
+import type { Turnpike } from '../../host/turnpike.js';
+import { AdmissionController } from '../admission/admission-controller.js';
+import type { AdmissionOptions } from '../admission/admission-limits.js';
+import { clientAddressFinder } from '../service/client-address.js';
+import { checkMethod, createRequestGuard } from '../service/request-guard.js';
+import { homeInspectorSource } from '../inspector/ledger-inspector-source.js';
+import type { InspectorSource } from '../inspector/inspector-source.js';
+import { IdentityService, type IdentityOptions } from './identity/identity-service.js';
+import type { LoginFlow } from './identity/login-flow.js';
+import { createSessionTools, mcpService, type SessionOptions, type McpService } from '../mcp/mcp-service.js';
+import type { AgentIdentity } from '../mcp/run-gateway.js';
+import { MCP_PATH, McpEndpoint } from '../mcp/serve-http.js';
+import { readPackageVersion } from '../../system/package-version.js';
+import { createRefusal } from '../service/problems.js';
+import { admitWithRequestId } from './echo-request-id.js';
+import { countHookDenial } from './hook-denials.js';
+import { httpPlugin, type AdmitRequest } from './http-plugin.js';
+import type { MonitoredProcess } from './admin/admin-handler.js';
+import { createLoginHandler, isLoginPath, isLoginReturn, LOGIN_PATH } from './login-handler.js';
+import { createHandler, matchedEntrance, type MountedHandler, type FindMountedHandler } from './http-handler.js';
+import { ledgerAudit } from './routes/ledger-audit.js';
+import { Metrics, type MetricRegistry } from './metrics.js';
+import { readinessGauges } from './readiness-gauges.js';
+import { createOpenCheck } from './served-page.js';
+import { ROUTES } from './routes/routes.js';
+import { RunAccess } from './routes/run-access.js';
+import type { AccessAudit, HttpService } from './http-service.js';
+import { toSessionCaller } from './routes/session-routes.js';
+import { EventStreams } from './event-streams.js';
+import { WorkerAddresses, withWorkerAddress } from './worker-address.js';
+
+/** Options of the HTTP service of one Turnpike. */
+export interface TurnpikeHttpOptions {
+  readonly turnpike: Turnpike;
+  readonly tokens: TokenBook;
+  /** Issuers whose tokens identify callers too. Default: none. */
+  readonly identity?: IdentityOptions | IdentityService;
+  /** Values of the Host header, with the port; compared exactly. */
+  readonly hosts: readonly string[];
+  /** Origins of pages that may send requests. Default: none; a request that comes from no page has no origin. */
+  readonly origins?: readonly string[];
+  /** The ledger that the inspector routes show. Default: the Turnpike's own. Null: there are no inspector routes. */
+  readonly inspector?: InspectorSource | null;
+  /** The page, from `pageFiles`. Default: none. */
+  readonly page?: ReadonlyMap<string, PageFile>;
+  /** Defaults for lane, case and limits of agents. Actor and role come from their tokens. */
+  readonly agent?: Omit<AgentIdentity, 'actor' | 'role'>;
+  /** Default: sessions without a folder of specs. Null: none. */
+  readonly sessions?: SessionOptions | null;
+  /** For agents over MCP, per token: `McpOptions.newRunsMax`. Default: any number. */
+  readonly newRunsMax?: number;
+  /** Called before content is shown; if it throws, the content is not shown. Default: the ledger records the read. */
+  readonly audit?: AccessAudit;
+  /**
+   * The folder for exported bags. Default: the Turnpike's folder of exports. Another value must be that folder or lie
+   * below it.
+   */
+  readonly exports?: string;
+  /** Limits of one connection, of one token and of all together. Default: `DEFAULT_LIMITS`. */
+  readonly admission?: AdmissionOptions;
+  /**
+   * Proxies whose `X-Forwarded-For` header is trusted: addresses, or networks such as `10.0.0.0/8`. Default: none.
+   */
+  readonly trustedProxies?: readonly string[];
+  /** The list of workers of a shared ledger, for health and metrics. Default: none. The caller closes it. */
+  readonly cluster?: Pick<ClusterDirectory, 'status' | 'isStanding'>;
+  /** Whether this worker has no sandbox volume: then MCP requests are refused, as steps are. Default: false. */
+  readonly withoutVolume?: boolean;
+  /** Whether the sandbox may be on a network file system, which health shows. Default: false. */
+  readonly unsafeShared?: boolean;
+  /** Where the metrics of the service are registered, and collected for its route. Default: a registry of its own. */
+  readonly telemetry?: MetricRegistry;
+  /**
+   * The home directory that hooks of coding agents name, and the variables by which their folder of counts is found.
+   * There the service counts the events that it denies without a record. Default: they are not counted.
+   */
+  readonly hookCounts?: {
+    readonly home: string;
+    readonly environment: Readonly<Record<string, string | undefined>>;
+  };
+  readonly clock?: Clock;
+  readonly log?: Log;
+}
+
+/** The HTTP service, as a Fastify plugin and as a request handler. */
+export interface TurnpikeHttp {
+  /** For an existing Fastify server. Contains neither the page nor MCP. */
+  readonly plugin: FastifyPluginAsync;
+  /** For any server: contains all routes, with MCP at /mcp. Never throws. */
+  readonly handler: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+  /** What an admin listener of its own shows: `serveAdmin`. */
+  readonly monitoring: MonitoredProcess;
+  /** Ends the streams, which would otherwise keep a server from closing, and refuses new ones. */
+  endStreams(): void;
+  /** Ends the streams and refuses new requests; requests in flight are finished. */
+  close(): Promise<void>;
+}
+
+/** Creates the HTTP service of a Turnpike without a listener, to mount it in a server of the caller. */
+export function turnpikeHttp(options: TurnpikeHttpOptions): TurnpikeHttp {
+  const admission = createAdmission(options);
+  const service = createService(options, admission);
+  const { page = NO_PAGE } = options;
+  const { tokens } = options;
+  const { identity } = service;
+  const login = identity?.openLogin(options.origins?.[0] ?? `http://${options.hosts[0] ?? ''}`) ?? null;
+  const addressOf = clientAddressFinder(options.trustedProxies ?? []);
+  const isPage = createOpenCheck(page);
+  const guard = createRequestGuard({
+    ...namesWithLogin(options, login),
+    tokens,
+    identity,
+    ...(login === null ? {} : { signIn: LOGIN_PATH, isReturn: isLoginReturn }),
+    isOpen: (method, path) => isPage(method, path) || (login !== null && isLoginPath(path)),
+  });
+  const mcpHandler = new McpHandler(options, service, new McpEndpoint(admission.limits));
+  const plugin = (admit: AdmitRequest): FastifyPluginAsync => httpPlugin({ service, routes: ROUTES, admit });
+  const serveMcp: MountedHandler['handle'] = (request, response, principal) =>
+    mcpHandler.handle(request, response, principal);
+  const recordFailure = (request: IncomingMessage): number => admission.recordFailure(addressOf(request));
+  const findLogin: FindMountedHandler =
+    login === null ? () => null : createLoginHandler({ flow: login, recordFailure });
+  const findMounted: FindMountedHandler = (path) =>
+    path === MCP_PATH ? { name: 'mcp', handle: serveMcp } : findLogin(path);
+  const { metrics, log } = service;
+  const own = createHandler({ guard, page, admission, addressOf, routes: ROUTES, metrics, log, plugin, findMounted });
+  const admitMatched = admitWithRequestId(matchedEntrance({ guard, admission, addressOf }));
+  return {
+    plugin: plugin((request, response, route) => {
+      countHookDenial(request, response, service.hookCounts);
+      return admitMatched(request, response, route);
+    }),
+    handler: (request, response) => {
+      countHookDenial(request, response, service.hookCounts);
+      return own.handle(request, response);
+    },
+    monitoring: { readiness: options.turnpike.readiness, metrics },
+    endStreams: () => service.streams.close(),
+    async close() {
+      service.streams.close();
+      await mcpHandler.close();
+      await own.close();
+      if (options.inspector === undefined) await service.inspector?.close();
+    },
+  };
+}
+
+/** The page of a login is served under the name to which the issuer sends browsers back. */
+function namesWithLogin(
+  { hosts, origins = [] }: Pick<TurnpikeHttpOptions, 'hosts' | 'origins'>,
+  login: LoginFlow | null,
+): { readonly hosts: readonly string[]; readonly origins: readonly string[] } {
+  if (login === null) return { hosts, origins };
+  return { hosts: [...hosts, new URL(login.origin).host], origins: [...origins, login.origin] };
+}
+
+const NO_PAGE: ReadonlyMap<string, PageFile> = new Map();
+
+/** One controller for HTTP and MCP, which use the same shares. */
+function createAdmission({ turnpike, admission, clock = systemClock() }: TurnpikeHttpOptions): AdmissionController {
+  const { pace } = turnpike.ledger;
+  return new AdmissionController({ clock, pace, ...(admission === undefined ? {} : { limits: admission }) });
+}
+
+function createService(
+  { turnpike, tokens, ...options }: TurnpikeHttpOptions,
+  admission: AdmissionController,
+): HttpService {
+  const { agent = {}, sessions = {}, hookCounts, clock = systemClock(), log = winstonLog('warn') } = options;
+  const own = (): InspectorSource => homeInspectorSource(turnpike.ledger, turnpike.home ?? turnpike.keys);
+  const inspector = options.inspector === undefined ? own() : options.inspector;
+  const size = (): Promise<number> => turnpike.ledger.size();
+  const streams = new EventStreams({ size, tokens, clock, log });
+  const version = readPackageVersion();
+  if (options.cluster !== undefined) addDatabaseCheck(turnpike, options.cluster, version);
+  const identity = createIdentity(options.identity, clock, log);
+  return {
+    turnpike,
+    tokens,
+    ...(hookCounts === undefined ? {} : { hookCounts: new CountFiles(hookCounts.home, hookCounts.environment) }),
+    ...(identity === null ? {} : { identity }),
+    inspector,
+    audit: options.audit ?? ledgerAudit(turnpike, inspector),
+    agent,
+    sessionTools: (principal) =>
+      sessions === null
+        ? null
+        : {
+            ...createSessionTools(turnpike.sessions, sessions, sessionAgentOf(principal, agent)),
+            caller: toSessionCaller(principal),
+          },
+    exports: options.exports ?? turnpike.exports ?? 'exports',
+    ...(options.cluster === undefined ? {} : { findWorker: findWorkerIn(options.cluster, clock, version) }),
+    unsafeShared: options.unsafeShared ?? false,
+    access: new RunAccess(turnpike.remoteAgents),
+    metrics: new Metrics(
+      {
+        size,
+        streams: () => streams.count,
+        admission: () => admission.counts,
+        gauges: readinessGauges(turnpike),
+        ...(options.cluster === undefined ? {} : { cluster: options.cluster }),
+        ...(identity === null ? {} : { identity: () => identity.counts }),
+      },
+      options.telemetry ?? sdkTelemetry({ version, otlp: null, log }),
+    ),
+    streams,
+    version,
+    clock,
+    log,
+  };
+}
+
+function createIdentity(identity: TurnpikeHttpOptions['identity'], clock: Clock, log: Log): IdentityService | null {
+  if (identity === undefined) return null;
+  return identity instanceof IdentityService ? identity : new IdentityService(identity, clock, log);
+}
+
+function findWorkerIn(cluster: Pick<ClusterDirectory, 'status'>, clock: Clock, version: string) {
+  const addresses = new WorkerAddresses(cluster, clock, version);
+  return (run_id: string, isOfLater?: boolean): Promise<string | null> => addresses.find(run_id, isOfLater);
+}
+
+const identityOf = ({ actor, person, role, case: bound }: Principal, agent: AgentIdentity): AgentIdentity => ({
+  ...agent,
+  actor,
+  ...(person === undefined ? {} : { person }),
+  role,
+  ...(bound === null ? {} : { case: bound }),
+});
+
+/** If the token's role is a session role, agents get the configured role. */
+function sessionAgentOf(principal: Principal, agent: AgentIdentity): AgentIdentity {
+  const identity = identityOf(principal, agent);
+  if (!SESSION_ROLES.some((role) => role === principal.role)) return identity;
+  return { ...identity, role: agent.role ?? AGENT_DEFAULTS.role };
+}
+
+/** More than there are stored tokens. */
+const SERVICES_MAX = 4_096;
+
+/** MCP behind the same guard: the token decides who the agent is. */
+class McpHandler {
+  readonly #options: TurnpikeHttpOptions;
+  readonly #http: HttpService;
+  readonly #endpoint: McpEndpoint;
+  /** By token and person: the state that its connections share. */
+  readonly #services = new Map<string, McpService>();
+
+  constructor(options: TurnpikeHttpOptions, http: HttpService, endpoint: McpEndpoint) {
+    this.#options = options;
+    this.#http = http;
+    this.#endpoint = endpoint;
+  }
+
+  async handle(request: IncomingMessage, response: ServerResponse, principal: Principal | null): Promise<void> {
+    const refused =
+      checkMethod(request, { [MCP_PATH]: ['POST', 'DELETE'] }) ??
+      (this.#options.withoutVolume === true
+        ? await withWorkerAddress(createRefusal('VOLUME_ELSEWHERE'), this.#http, principal?.id)
+        : null);
+    const canAct = principal?.rights.has('act') === true;
+    const serviceOrRefusal = refused ?? (canAct ? this.#serviceOf(principal) : createRefusal('RIGHT_MISSING'));
+    return this.#endpoint.handle(request, response, serviceOrRefusal);
+  }
+
+  close(): Promise<void> {
+    return this.#endpoint.close();
+  }
+
+  #serviceOf(principal: Principal): McpService {
+    // Policy may map the actor of a token to another person while the service runs.
+    const key = canonicalJson([principal.id, principal.person ?? null]);
+    const known = this.#services.get(key);
+    if (known !== undefined) {
+      this.#remember(key, known);
+      return known;
+    }
+    const { turnpike, agent = {}, sessions = {}, newRunsMax } = this.#options;
+    const { log } = this.#http;
+    const canUseSessions = principal.rights.has('sessions') && sessions !== null;
+    const { role } = toSessionCaller(principal);
+    const sessionRole = SESSION_ROLES.find((candidate) => candidate === role) ?? 'autonomy_runner';
+    const service = mcpService({
+      turnpike,
+      policy: () => turnpike.policy(),
+      agent: identityOf(principal, agent),
+      sessions: canUseSessions ? { ...sessions, role: sessionRole } : null,
+      log,
+      ...(newRunsMax === undefined ? {} : { newRunsMax }),
+    });
+    this.#remember(key, service);
+    return service;
+  }
+
+  /** An issuer may have any number of callers. Of the one that was here longest ago, the MCP sessions are forgotten. */
+  #remember(key: string, service: McpService): void {
+    this.#services.delete(key);
+    this.#services.set(key, service);
+    const [oldest] = this.#services.keys();
+    if (this.#services.size > SERVICES_MAX && oldest !== undefined) this.#services.delete(oldest);
+  }
+}

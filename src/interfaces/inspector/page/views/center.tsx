@@ -1,0 +1,192 @@
+// The selected run: its place in the tree, its state, and one of several views of it.
+
+import type { ComponentChildren } from 'preact';
+import { useMemo } from 'preact/hooks';
+import { coverageText } from '../../../../core/contract/inspection/call-coverage.js';
+import { REPOSITORY_SINCE, missingComparisonTexts } from '../../../../core/contract/inspection/missing-comparisons.js';
+import { useStore } from './common/context.js';
+import { Icon, ToneIcon } from './common/icons.js';
+import { VisibleText } from './common/text.js';
+import { Machine } from './chart/machine.js';
+import { PhaseRail } from './phase-rail.js';
+import { SessionPanel } from './session.js';
+import { StepChips } from './step-chips.js';
+import { StepStoryPanel } from './events/step-story.js';
+import { Waterfall } from './waterfall.js';
+import { trackSignals } from '../store/track-signals.js';
+import type { Tab } from '../store/address.js';
+import { firstEntryOf, kindOf, shortId, displayStateOf, type Run } from '../store/rows/runs.js';
+import { hueOf } from '../store/rows/worst-tones.js';
+import { countCoverage } from '../store/rows/count-coverage.js';
+import { ancestorsOf } from '../store/rows/run-tree-lines.js';
+
+export function Center() {
+  const store = useStore();
+  const run = store.run.value;
+  if (run === null) return <NoRunNotice />;
+  const tab = store.tab.value;
+  return (
+    <section class="center" aria-label="Run">
+      <Crumbs run={run} />
+      <CoverageLine run={run} />
+      <Tabs run={run} />
+      {(tab === 'step' || tab === 'story') && <PhaseRail run={run} />}
+      <div
+        class="panel"
+        id="panel"
+        role="tabpanel"
+        aria-labelledby={`tab-${tab}`}
+        data-revision={tab === 'run' || tab === 'step' ? store.courses.revisionOf(run) : store.revision.value}
+      >
+        {(tab === 'run' || tab === 'step') && <Machine run={run} />}
+        {tab === 'story' && <StepStoryPanel run={run} />}
+        {tab === 'time' && <Waterfall run={run} />}
+        {tab === 'session' && <SessionPanel run={run} />}
+      </div>
+    </section>
+  );
+}
+
+function NoRunNotice() {
+  const { run } = useStore().view.value;
+  return (
+    <section class="center" aria-label="Run">
+      <div class="note">{run === null ? 'Choose a run.' : `There is no run ${run} in this ledger.`}</div>
+    </section>
+  );
+}
+
+function Crumbs({ run }: { readonly run: Run }) {
+  const store = useStore();
+  const ids = ancestorsOf(store.runs, run.id);
+  const state = displayStateOf(run, store.cursor.value.at);
+  return (
+    <div class="crumbs" data-revision={store.revision.value}>
+      <ol aria-label="Lineage">
+        {ids.map((id) => {
+          const one = store.runs.byId(id);
+          const last = id === run.id;
+          return (
+            <li key={id}>
+              <button
+                type="button"
+                class="plain"
+                aria-current={last ? 'true' : undefined}
+                title={id}
+                onClick={() => store.select(id)}
+              >
+                {one === null ? 'run' : kindOf(store.rows, one)} <code>{shortId(id)}</code>
+              </button>
+            </li>
+          );
+        })}
+      </ol>
+      <span class="grow" />
+      <RunFacts run={run} />
+      {firstEntryOf(run) > store.cursor.value.at && <span class="pill h-idle">not created yet</span>}
+      {state !== null && (
+        <span class={`pill h-${hueOf(state)}`}>
+          <ToneIcon tone={state} />
+          {state}
+        </span>
+      )}
+    </div>
+  );
+}
+
+/** For a session of a coding agent: its client, its calls, what is known of their outcomes, and the gaps. */
+function CoverageLine({ run }: { readonly run: Run }) {
+  const store = useStore();
+  const { at } = store.cursor.value;
+  trackSignals(store.rev);
+  const root = store.runs.get(run.tree);
+  const main = root?.children.map((key) => store.rows.creations.get(key)).find((born) => born?.client);
+  const end = Math.min(at, store.runs.lastOfTree(run.tree));
+  const coverage = useMemo(
+    () => (root === null || main === undefined ? null : countCoverage(store.rows, store.runs, root, end)),
+    [store.rows, store.runs, root, main, end],
+  );
+  if (coverage === null || !main?.client) return null;
+  const { name, version, session, uncompared } = main.client;
+  const missing = [...missingComparisonTexts(uncompared), REPOSITORY_SINCE];
+  return (
+    <p class="coverage" role="note" data-revision={store.revision.value}>
+      <b>{name}</b> {version} session <VisibleText text={session} />: {coverageText(coverage, missing)}
+    </p>
+  );
+}
+
+/** The actor, role, lane and case of the run. */
+function RunFacts({ run }: { readonly run: Run }) {
+  const born = useStore().rows.creations.get(run.key);
+  if (born === undefined) return null;
+  const facts = [born.role, born.lane, born.case].filter((one) => one !== null);
+  return (
+    <span class="about" title={`actor ${born.actor}, correlation ${born.correlation}`}>
+      {facts.join(' · ')}
+    </span>
+  );
+}
+
+function Tabs({ run }: { readonly run: Run }) {
+  const store = useStore();
+  const kind = kindOf(store.rows, run);
+  const agent = kind === 'agent';
+  const step = agent ? store.stepShown() : 0;
+  const stepSuffix = step > 0 ? ` · #${step}` : '';
+  const session = store.runs.get(run.tree);
+  const inSession = session !== null && kindOf(store.rows, session) === 'session';
+  return (
+    <div class="tabs" data-revision={agent ? store.courses.revisionOf(run) : store.revision.value}>
+      <div role="tablist" aria-label="Views">
+        <TabButton tab="run">{kind === 'session' ? 'Session machine' : 'Run machine'}</TabButton>
+        {agent && <TabButton tab="step">Step machine{stepSuffix}</TabButton>}
+        {agent && <TabButton tab="story">Agent’s view</TabButton>}
+        <TabButton tab="time">Waterfall</TabButton>
+        {inSession && <TabButton tab="session">Session</TabButton>}
+      </div>
+      {agent ? <StepChips run={run} /> : <span class="grow" />}
+      <CompareButton />
+    </div>
+  );
+}
+
+/** Offered only where there is a run or step of the same kind to compare with. */
+function CompareButton() {
+  const store = useStore();
+  trackSignals(store.rev);
+  return (
+    <button
+      type="button"
+      class="plain compare"
+      aria-pressed={store.isChoosingComparison.value}
+      aria-label="Compare with another run or step"
+      title="Compare with another run of the same kind, or with another step (c)"
+      disabled={!store.hasComparison}
+      onClick={() => store.toggleComparison()}
+    >
+      <Icon name="compare" />
+    </button>
+  );
+}
+
+function TabButton({ tab, children }: { readonly tab: Tab; readonly children: ComponentChildren }) {
+  const store = useStore();
+  const own = store.tab.value === tab;
+  return (
+    <button
+      type="button"
+      role="tab"
+      id={`tab-${tab}`}
+      ref={own ? bringIntoView : null}
+      aria-selected={own}
+      aria-controls="panel"
+      onClick={() => store.openTab(tab)}
+    >
+      {children}
+    </button>
+  );
+}
+
+/** On a narrow screen the list of tabs scrolls. */
+const bringIntoView = (tab: HTMLElement | null): void => tab?.scrollIntoView({ block: 'nearest', inline: 'nearest' });

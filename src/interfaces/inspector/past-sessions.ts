@@ -1,0 +1,112 @@
+// Past states of sessions: after a given entry.
+
+import { nameInLedger } from '../../core/contract/entry-name.js';
+import { artifactRef, isWithheld } from '../../core/contract/artifact-ref.js';
+import type { Course, PacketMaterial, SessionView } from '../../core/contract/inspection/inspection.js';
+import { LedgerError } from '../../core/errors.js';
+import { withheldContentError } from '../../core/ledger/require-content.js';
+import { TreeCourse } from '../../core/replay/tree-course.js';
+import type { ReadControl } from '../../engine/ports/pace.js';
+import { foldUpTo, type CourseCache } from '../../core/replay/course-cache.js';
+import { toArtifactInfo, type LedgerView } from './ledger-view.js';
+import { createSessionView, type SessionViewExtras } from './session-view.js';
+import { entryAt } from './step-story.js';
+
+/** Limit of the cache of past folds, from which later queries continue. */
+const FOLDS_CACHED_MAX = 4;
+/** Limit of packets in one view; for earlier packets, the view contains only when they were issued. */
+export const PACKETS_MAX = 500;
+
+interface PastFold {
+  readonly tree: TreeCourse;
+  readonly end: number;
+}
+
+export class PastSessions {
+  readonly #ledger: LedgerView;
+  readonly #courses: CourseCache;
+  readonly #pause: () => Promise<void> | undefined;
+  readonly #folds = new Map<string, PastFold>();
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(ledger: LedgerView, courses: CourseCache, pause: () => Promise<void> | undefined) {
+    this.#ledger = ledger;
+    this.#courses = courses;
+    this.#pause = pause;
+  }
+
+  /** @throws LedgerError LEDGER_ERASED, LEDGER_ARCHIVED, or LEDGER_TAMPERED if the session cannot be folded that far */
+  async view(session_id: string, at: number | null, control?: ReadControl): Promise<SessionView | null> {
+    if (at === null) {
+      const point = await this.#courses.refresh(session_id, control);
+      return point === null ? null : this.#createView(point.tree, point.through - 1);
+    }
+    const turn = this.#turn.then(() => this.#foldAt(session_id, at + 1, control));
+    this.#turn = turn.catch(() => undefined);
+    const tree = await turn;
+    return tree.next === 0 ? null : this.#createView(tree, at);
+  }
+
+  async #foldAt(session_id: string, end: number, control?: ReadControl): Promise<TreeCourse> {
+    const known = this.#folds.get(session_id);
+    const tree = known !== undefined && known.end <= end ? known.tree : new TreeCourse(session_id);
+    this.#folds.delete(session_id);
+    await foldUpTo(tree, { source: this.#ledger, pause: control?.pause ?? this.#pause }, end);
+    if (tree.next > 0) this.#folds.set(session_id, { tree, end });
+    for (const oldest of this.#folds.keys()) {
+      if (this.#folds.size <= FOLDS_CACHED_MAX) break;
+      this.#folds.delete(oldest);
+    }
+    return tree;
+  }
+
+  async #createView(tree: TreeCourse, at: number): Promise<SessionView | null> {
+    if (tree.cut !== null) await this.#throwCut(tree.cut);
+    const { session } = tree;
+    if (session === null) return null;
+    const isTitled = await this.#isTitled(tree.tree_id);
+    return createSessionView(session, at, { isTitled, ...(await this.#packets(tree.issued)) });
+  }
+
+  /** The packets with the materials that may be shown; for the others, the hash. */
+  async #packets(issued: TreeCourse['issued']): Promise<Pick<SessionViewExtras, 'packets' | 'packets_before'>> {
+    const last = issued.slice(-PACKETS_MAX);
+    const known = new Map<string, PacketMaterial | null>();
+    for (const material of last.flatMap(({ materials }) => materials)) {
+      const key = `${material.log_index}/${material.sha256}`;
+      if (!known.has(key)) known.set(key, await this.#material(material));
+    }
+    const packets = last.map(({ materials, ...step }) => ({
+      ...step,
+      materials: materials.flatMap(({ log_index, sha256 }) => known.get(`${log_index}/${sha256}`) ?? []),
+    }));
+    return { packets, packets_before: issued.length - last.length };
+  }
+
+  async #material({ log_index, sha256 }: { log_index: number; sha256: string }): Promise<PacketMaterial | null> {
+    const entry = await entryAt(this.#ledger, log_index);
+    const shown = entry === null ? [] : await this.#ledger.shownOf(entry);
+    const found = shown.find((artifact) => artifactRef(artifact).hash_sha256 === sha256);
+    return found === undefined ? null : { log_index, ...toArtifactInfo(found) };
+  }
+
+  /** Whether the spec may be shown. A cached fold may contain a spec that was erased since: it must not be shown. */
+  async #isTitled(session_id: string): Promise<boolean> {
+    for await (const opening of this.#ledger.tree(session_id)) {
+      const shown = (await this.#ledger.shownOf(opening)).filter(isWithheld);
+      const gone = shown.find(({ withheld }) => withheld === 'erased');
+      if (gone !== undefined) throw withheldContentError(gone);
+      return shown.length === 0;
+    }
+    return true;
+  }
+
+  async #throwCut({ log_index, why, needs }: NonNullable<Course['cut']>): Promise<never> {
+    if (needs !== undefined) throw new LedgerError({ code: 'LEDGER_UNSUPPORTED', message: needs });
+    const entry = why === 'withheld' ? await entryAt(this.#ledger, log_index) : null;
+    const gone = entry === null ? undefined : (await this.#ledger.artifactsOf(entry)).find(isWithheld);
+    if (gone !== undefined) throw withheldContentError(gone);
+    const message = `the session does not fold at entry ${nameInLedger(log_index)}: run \`turnpike replay\` for the difference`;
+    throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
+  }
+}

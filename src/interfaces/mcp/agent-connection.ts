@@ -1,0 +1,355 @@
+// The connection of one agent in one MCP session, whatever its transport. A stateless request has a connection of its
+// own, which remembers nothing that another request needs.
+//
+// Invariants:
+//   N1. A connection has one agent run of its own, started with the first proposal. While a step of a session with a
+//       run is outstanding on it, proposals go into that run. `run_id` overrides both. All stateless requests of an
+//       agent have the same own run.
+//   N2. A connection reaches the runs that it started, those that a session has given it, and those that were opened
+//       for the same agent. Knowing the id of a run is not enough.
+//   N3. Proposals reach their run in the order of their calls.
+//   N4. A repeated call gets the earlier response: on the same connection by its request id; on any connection of the
+//       service by its key, while the key is cached; and always by its key together with the run that it went into. A
+//       stateless call gets it by its key, from any process, if the run is among the last 64 runs of the agent.
+//   N5. A response never contains text of an exception; exceptions are logged.
+//   N6. After its own run was denied, failed or was cancelled, a connection opens another one only for `new_run`
+//       (decision 0048). A call that comes too late for a run is not executed, and may be repeated under its key.
+//   N7. A call of an unlisted tool is a proposal of CALL_TOOL with that name, so the ledger records it (decision 0062).
+
+import type { JsonObject } from '../../core/contract/json.js';
+import type { StepResponse } from '../../core/contract/run/response.js';
+import { RunId } from '../../core/contract/shapes.js';
+import { isConforming } from '../../core/contract/validators.js';
+import { RunError } from '../../core/errors.js';
+import type { Policy } from '../../core/policy/policy.js';
+import type { Log } from '../../engine/ports/log.js';
+import { PROBLEMS } from '../service/problems.js';
+import {
+  toEndedResult,
+  toNewRunResult,
+  toSessionResult,
+  createErrorResult,
+  toStepResult,
+  type ToolCallResult,
+} from './tool-results.js';
+import { inputIdOf, markOf, proposalIdOf, type CallAttempt, type CallHistory, type ToolCall } from './tool-calls.js';
+import { isContinuable, type EndedRun, type RunOrigin } from './ended-run.js';
+import type { OwnRuns } from './own-runs.js';
+import {
+  createOffer,
+  type ActionMeaning,
+  type ToolMeaning,
+  type Offer,
+  type OfferedTool,
+  type ProposalMeaning,
+} from './offer.js';
+import type { OwnRun, ReachedRun, RunGateway } from './run-gateway.js';
+import { callSessionTool, rejectedAnswer, type SessionToolAnswer, type SessionToolsOptions } from './session-tools.js';
+
+/** Limit of calls without a response, for all connections of one token together. */
+export const CALLS_WAITING_MAX = 64;
+const RUNS_KNOWN_MAX = 1_024;
+const NO_REASON = 'No reason was given.';
+
+export interface AgentConnectionOptions {
+  /** An id that no other connection ever has. */
+  readonly id: string;
+  readonly agentRuns: RunGateway;
+  /** The policy that new runs would pin. */
+  readonly policy: () => Promise<Policy>;
+  /** The lane of the connection's own run. */
+  readonly lane: string;
+  /** Null if sessions are not offered. */
+  readonly sessionTools: SessionToolsOptions | null;
+  readonly log: Log;
+  readonly ownRuns: OwnRuns;
+  readonly history: CallHistory;
+  /** The number of waiting calls of all connections of the service. */
+  readonly calls: { waiting: number };
+  /** Whether the tool `new_run` is offered. */
+  readonly newRuns: boolean;
+}
+
+/** The result of a call, and whether its tool is listed. */
+export interface CallOutcome {
+  readonly result: ToolCallResult;
+  readonly isListed: boolean;
+}
+
+/** A run that is ready for a proposal. */
+interface ReadyRun extends ReachedRun {
+  readonly run_id: string;
+  readonly origin: RunOrigin;
+  /** How it has ended, if policy denied its start. */
+  readonly ending: EndedRun | null;
+  /** Whether this call has begun it. */
+  readonly isNew: boolean;
+}
+
+export class AgentConnection {
+  readonly #options: AgentConnectionOptions;
+  readonly #known = new Set<string>();
+  #offer: Promise<Offer> | null = null;
+  #outstanding: string | null = null;
+  #wasCalled = false;
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(options: AgentConnectionOptions) {
+    this.#options = options;
+  }
+
+  async tools(): Promise<readonly OfferedTool[]> {
+    return (await this.#refreshOffer()).tools;
+  }
+
+  /** Executes a tool call. Never throws. */
+  async call(call: ToolCall): Promise<CallOutcome> {
+    const { calls } = this.#options;
+    if (calls.waiting >= CALLS_WAITING_MAX) {
+      const message = `${CALLS_WAITING_MAX} calls already wait: wait for an answer before the next one`;
+      return { result: createErrorResult('AGENT_BUSY', message), isListed: true };
+    }
+    calls.waiting += 1;
+    this.#wasCalled = true;
+    try {
+      const meaning = await this.#meaningOf(call.name);
+      const isListed = meaning !== undefined;
+      return { result: await this.#answer(call, meaning ?? unlistedMeaning(call.name)), isListed };
+    } catch (error) {
+      return { result: this.#toErrorResult(error), isListed: true };
+    } finally {
+      calls.waiting -= 1;
+    }
+  }
+
+  /**
+   * Ends the connection: completes its own run as `end_of_input`, unless that has ended already. A connection without a
+   * call ends nothing: clients start a process only to ask for its protocol versions.
+   */
+  async end(): Promise<void> {
+    if (!this.#wasCalled) return;
+    const own = await this.#options.ownRuns.current();
+    if (own?.ending === null) await this.#options.agentRuns.end(own.run_id);
+  }
+
+  async #meaningOf(name: string): Promise<ToolMeaning | undefined> {
+    const known = this.#offer === null ? undefined : (await this.#offer).meaning(name);
+    return known ?? (await this.#refreshOffer()).meaning(name);
+  }
+
+  /** The offer of the present policy, which may have changed. A policy that cannot be loaded leaves no cached offer. */
+  #refreshOffer(): Promise<Offer> {
+    const { policy, lane, sessionTools, newRuns } = this.#options;
+    const offered = { sessions: sessionTools !== null, newRuns };
+    const offer = policy().then((current) => createOffer(current, lane, offered));
+    this.#offer = offer;
+    offer.catch(() => (this.#offer = null));
+    return offer;
+  }
+
+  async #answer(call: ToolCall, meaning: ToolMeaning): Promise<ToolCallResult> {
+    if (meaning.kind === 'propose' || meaning.kind === 'action') return this.#propose(call, meaning);
+    if (meaning.kind === 'new_run') return this.#newRun(call);
+    const { sessionTools: tools } = this.#options;
+    return toSessionResult(
+      tools === null
+        ? rejectedAnswer('NO_ACTIVE_SESSION')
+        : await this.#callSessionTool(meaning.kind, call.args, tools),
+    );
+  }
+
+  async #callSessionTool(
+    tool: 'task' | 'review' | 'verification',
+    args: JsonObject,
+    tools: SessionToolsOptions,
+  ): Promise<SessionToolAnswer> {
+    const answer = await callSessionTool(tool, args, tools);
+    // Commands that only read do not give the connection a run.
+    if (tool === 'task' && STEP_COMMANDS.some((command) => command === args['command'])) this.#trackRun(answer);
+    return answer;
+  }
+
+  #trackRun({ success, data }: SessionToolAnswer): void {
+    if (data === null || !('next_step' in data)) return;
+    const run_id = data.next_step?.run_id ?? null;
+    if (run_id !== null) this.#rememberRun(run_id);
+    if (success || run_id !== null) this.#outstanding = run_id;
+  }
+
+  async #propose(call: ToolCall, meaning: ProposalMeaning): Promise<ToolCallResult> {
+    const { args } = call;
+    const requestedRun =
+      meaning.kind === 'propose' || meaning.addedArguments.includes('run_id') ? args['run_id'] : undefined;
+    if (requestedRun !== undefined && !isConforming(RunId, requestedRun))
+      return invalidArguments('run_id is not a valid run id');
+    if (meaning.kind === 'propose' && !isProposeCall(args)) return invalidArguments('propose takes `proposal`, a text');
+    const mark = markOf(call, this.#options.id);
+    const attempt: CallAttempt = {
+      mark,
+      isKeyed: call.key !== null,
+      requestedRun: (requestedRun as string | undefined) ?? null,
+      payloadFor: (run_id) =>
+        meaning.kind === 'propose' ? (args['proposal'] as string) : proposalOf(args, meaning, run_id, mark),
+    };
+    const submitted = await this.#runInOrder(() => this.#submit(attempt, call.trace));
+    if (submitted === 'conflict')
+      return createErrorResult('IDEMPOTENCY_CONFLICT', 'This idempotency key was used for another call');
+    if (submitted === null) return createErrorResult('RUN_UNKNOWN', 'There is no such run for you');
+    try {
+      return toStepResult(await submitted.response, submitted.run.run_id);
+    } catch (error) {
+      if (!isRunEnded(error)) throw error;
+      this.#options.history.forget(attempt);
+      return this.#toEndedResult(submitted.run, error);
+    }
+  }
+
+  /**
+   * Submits a proposal to its run. The response is not awaited here: the next proposal may be submitted while this one
+   * is executed.
+   */
+  async #submit(
+    attempt: CallAttempt,
+    trace: ToolCall['trace'],
+  ): Promise<{ readonly run: ReadyRun; readonly response: Promise<StepResponse> } | 'conflict' | null> {
+    const run = await this.#findRun(attempt, trace);
+    if (run === null || run === 'conflict') return run;
+    const { run_id } = run;
+    this.#options.history.remember(attempt, run_id);
+    return { run, response: run.submit(attempt.payloadFor(run_id), inputIdOf(run_id, attempt.mark), trace) };
+  }
+
+  async #findRun(attempt: CallAttempt, trace: ToolCall['trace']): Promise<ReadyRun | 'conflict' | null> {
+    const { history } = this.#options;
+    const { requestedRun } = attempt;
+    const earlier = await history.find(attempt);
+    if (earlier !== null && requestedRun !== null && earlier !== requestedRun) return 'conflict';
+    const run = await this.#openRun(earlier ?? requestedRun, trace);
+    if (run?.isNew !== true) return run;
+    // The run before may have received an earlier attempt after the search, and before it ended.
+    const previous = await history.find(attempt);
+    return previous === null ? run : this.#openRun(previous, trace);
+  }
+
+  /** Opens another run of its own, unless it has one that has not ended. */
+  async #newRun({ args, trace }: ToolCall): Promise<ToolCallResult> {
+    if (Object.keys(args).length > 0) return invalidArguments('new_run takes no arguments');
+    return this.#runInOrder(async () => {
+      const { ownRuns } = this.#options;
+      const own = await ownRuns.current();
+      const previous = own === null ? null : await this.#findEnding(own);
+      if (own !== null && previous === null) return toNewRunResult(own.run_id, false, null);
+      const { run_id, ending } = await this.#startOwnRun(own, previous, trace);
+      return ending === null ? toNewRunResult(run_id, true, previous) : this.#toOwnEndedResult(ending);
+    });
+  }
+
+  /** The answer to a call that came too late for its run. */
+  async #toEndedResult(run: Pick<ReadyRun, 'run_id' | 'origin' | 'ending'>, error: RunError) {
+    const ending = await this.#findEnding(run);
+    if (ending === null) return this.#toErrorResult(error);
+    return run.origin === 'own' ? this.#toOwnEndedResult(ending) : toEndedResult(ending, run.origin);
+  }
+
+  async #toOwnEndedResult(ending: EndedRun): Promise<ToolCallResult> {
+    const mayFollow = (await this.#options.ownRuns.findRefusal(ending)) === null;
+    return toEndedResult(ending, mayFollow ? 'own' : 'last');
+  }
+
+  async #findEnding({ run_id, ending }: OwnRun): Promise<EndedRun | null> {
+    return ending ?? this.#options.agentRuns.ending(run_id);
+  }
+
+  /** Runs the work of calls one after the other, in their order. */
+  async #runInOrder<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(work);
+    this.#turn = turn.catch(() => undefined);
+    return turn;
+  }
+
+  /** @returns null for a run that this connection may not use */
+  async #openRun(requestedRun: string | null, trace: ToolCall['trace']): Promise<ReadyRun | null> {
+    const { agentRuns } = this.#options;
+    const targetRun = requestedRun ?? this.#outstanding;
+    if (targetRun === null) return this.#openOwnRun(trace);
+    const origin = requestedRun === null ? 'session' : 'named';
+    if (!this.#known.has(targetRun) && !(await agentRuns.belongs(targetRun))) return null;
+    this.#rememberRun(targetRun);
+    const run = await agentRuns.open(targetRun);
+    return { run_id: targetRun, origin, ending: null, isNew: false, ...run };
+  }
+
+  /** Opens its own run. After one that was finished or was silent, it begins another. */
+  async #openOwnRun(trace: ToolCall['trace']): Promise<ReadyRun> {
+    const { agentRuns, ownRuns } = this.#options;
+    const own = await ownRuns.current();
+    const ended = own === null ? null : await this.#findEnding(own);
+    const isNew = own === null || (ended !== null && isContinuable(ended));
+    const { run_id, ending } = isNew ? await this.#startOwnRun(own, ended, trace) : own;
+    const run = ending === null ? await agentRuns.open(run_id) : CLOSED_RUN;
+    return { run_id, origin: 'own', ending, isNew, ...run };
+  }
+
+  /** @returns the agent's new own run. If no other run may follow, nothing is opened, and it has an ending */
+  async #startOwnRun(own: OwnRun | null, ended: EndedRun | null, trace: ToolCall['trace']): Promise<OwnRun> {
+    const { ownRuns } = this.#options;
+    const refusal = await ownRuns.findRefusal(ended);
+    if (refusal !== null) return { run_id: refusal.run_id, ending: refusal };
+    const next = await ownRuns.begin(own, trace);
+    if (next.ending === null) this.#rememberRun(next.run_id);
+    return next;
+  }
+
+  /** Remembers a run; beyond the limit, the one named longest ago is evicted. */
+  #rememberRun(run_id: string): void {
+    this.#known.delete(run_id);
+    this.#known.add(run_id);
+    const [oldest] = this.#known;
+    if (this.#known.size > RUNS_KNOWN_MAX && oldest !== undefined) this.#known.delete(oldest);
+  }
+
+  #toErrorResult(error: unknown): ToolCallResult {
+    if (error instanceof RunError) return createErrorResult(error.code, PROBLEMS[error.code][1]);
+    this.#options.log.error('a call over MCP failed', { error });
+    return createErrorResult('UNAVAILABLE', PROBLEMS.UNAVAILABLE[1]);
+  }
+}
+
+/** The commands whose answer may contain a step for the agent. */
+const STEP_COMMANDS: readonly string[] = ['start', 'next', 'replay', 'resume'];
+
+const isRunEnded = (error: unknown): error is RunError => error instanceof RunError && error.code === 'RUN_ENDED';
+const CLOSED_RUN: ReachedRun = {
+  live: false,
+  submit: () => Promise.reject(new RunError({ code: 'RUN_ENDED', message: 'the own run has ended' })),
+};
+/** Decision 0062. No argument is added, so all arguments are the input of the tool. */
+const unlistedMeaning = (tool: string): ActionMeaning => ({
+  kind: 'action',
+  action: 'CALL_TOOL',
+  tool,
+  addedArguments: [],
+});
+
+const invalidArguments = (message: string): ToolCallResult => createErrorResult('VALIDATION_ERROR', message);
+
+const isProposeCall = (args: JsonObject): boolean =>
+  typeof args['proposal'] === 'string' && Object.keys(args).every((name) => name === 'proposal' || name === 'run_id');
+
+/** The raw payload of a call of an action tool. Invalid arguments are rejected later, in the phases of the step. */
+function proposalOf(
+  args: JsonObject,
+  { action, tool, addedArguments: added }: ActionMeaning,
+  run_id: string,
+  mark: string,
+): string {
+  const own = Object.fromEntries(Object.entries(args).filter(([name]) => !added.includes(name)));
+  const reasoning = (added.includes('reasoning') ? args['reasoning'] : undefined) ?? NO_REASON;
+  return JSON.stringify({
+    schema_version: '1.0.0',
+    id: proposalIdOf(run_id, mark),
+    reasoning,
+    action,
+    args: tool === null ? own : { tool, input: own },
+  });
+}

@@ -1,0 +1,197 @@
+// One MCP server on an open Turnpike, whatever its transport: its options, and the connections that it creates.
+
+import type { Policy } from '../../core/policy/policy.js';
+import type { Log } from '../../engine/ports/log.js';
+import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
+import { AgentConnection, type AgentConnectionOptions } from './agent-connection.js';
+import { ConnectionRuns, type StoredRun } from './own-runs.js';
+import { StoredRuns } from './stored-runs.js';
+import { ConnectionHistory, correlationOf, PlacedCalls } from './tool-calls.js';
+import { type AgentIdentity, type RunGateway, createRunGateway } from './run-gateway.js';
+import { RunSuccession } from './run-succession.js';
+import type { SessionToolsOptions, SessionDefaults } from './session-tools.js';
+import { drawToken } from '../../stores/keys/access-token.js';
+import { policySource } from '../../home/policy/policy-source.js';
+import { findSpecFile, resolveSpecFolder } from '../../system/files/spec-folder.js';
+import { systemClock } from '../../system/system-clock.js';
+import { winstonLog } from '../../system/winston-log.js';
+import type { SessionRole } from '../../core/contract/session/session.js';
+import { UsageError, usageError } from '../../core/errors.js';
+import type { PolicySource } from '../../engine/ports/policy-source.js';
+import { catalogueFrom, type RegistrationOptions } from '../../runtime/effects/define-effects.js';
+import { PolicyCache } from '../../runtime/policy-cache.js';
+import type { Sessions } from '../../features/sessions/sessions.js';
+import { shippedContract } from '../../runtime/shipped-contract.js';
+import type { Turnpike } from '../../host/turnpike.js';
+import { readPackageVersion } from '../../system/package-version.js';
+
+/** One MCP server, to be served over stdio or HTTP: the parts that all its connections share. */
+export interface McpService {
+  /** @internal */
+  readonly agentRuns: RunGateway;
+  /** The policy that new runs would pin. */
+  readonly policy: () => Promise<Policy>;
+  readonly identity: AgentIdentity;
+  /** @internal Null if sessions are not offered. */
+  readonly sessionTools: SessionToolsOptions | null;
+  /** The version of this package, for the MCP handshake. */
+  readonly version: string;
+  /** @internal The keyed calls of all its connections, which belong to one agent with one token. */
+  readonly keyedCalls: PlacedCalls;
+  /** @internal The number of calls of its connections without a response. */
+  readonly calls: { waiting: number };
+  /**
+   * @internal The runs of its connections, and how many may follow those that were denied, failed or were cancelled.
+   */
+  readonly succession: RunSuccession;
+  /** @internal The runs of its stateless requests. */
+  readonly storedRuns: StoredRuns;
+  readonly log: Log;
+}
+
+/** @internal @param id an id that no other connection ever has */
+export function createConnection(service: McpService, id: string, storedRun?: StoredRun): AgentConnection {
+  const { agentRuns, succession, keyedCalls } = service;
+  const ownRuns = new ConnectionRuns({ agentRuns, succession, correlation: correlationOf(id), storedRun });
+  return new AgentConnection({ ...sharedOptionsOf(service), id, ownRuns, history: new ConnectionHistory(keyedCalls) });
+}
+
+/** @internal The connection of one stateless request: everything that another request needs is in the store. */
+export const createStatelessConnection = (service: McpService): AgentConnection =>
+  new AgentConnection({
+    ...sharedOptionsOf(service),
+    id: drawToken(),
+    ownRuns: service.storedRuns,
+    history: service.storedRuns,
+  });
+
+const sharedOptionsOf = ({
+  agentRuns,
+  policy,
+  identity,
+  sessionTools,
+  calls,
+  succession,
+  log,
+}: McpService): Omit<AgentConnectionOptions, 'id' | 'ownRuns' | 'history'> => ({
+  agentRuns,
+  policy,
+  lane: identity.lane ?? AGENT_DEFAULTS.lane,
+  sessionTools,
+  calls,
+  newRuns: succession.isAllowed,
+  log,
+});
+
+/** The offered tools must match the policy of the runs: pass the policy and registrations of `openTurnpike`. */
+export interface OfferOptions extends RegistrationOptions {
+  /** The contract folder. Default: the one that this package ships. */
+  readonly contract?: string;
+  readonly policies?: PolicySource;
+  /** Returns a policy that is already loaded, instead of `contract`, `policies` and the registrations. */
+  readonly policy?: () => Promise<Policy>;
+  /** The identity of the agents, as for `startAgent`; also used for the sessions that they start. */
+  readonly agent?: AgentIdentity;
+  readonly log?: Log;
+}
+
+/** Options of the session tools of an MCP server. */
+export interface SessionOptions {
+  /** The session role of agents. Default: `autonomy_runner`. */
+  readonly role?: SessionRole;
+  /** The folder of specs for which agents may start sessions, named by their ids. */
+  readonly specs?: string;
+  /** Accepts specs from agents. Danger: the commands in a spec are executed. Default: false. */
+  readonly inlineSpecs?: boolean;
+  /** Posture, gates and limits of the sessions that agents start. */
+  readonly settings?: Omit<SessionDefaults, 'actor' | 'agentRole' | 'lane' | 'case' | 'scope' | 'exposure'>;
+}
+
+export interface McpOptions extends OfferOptions {
+  /** Agents and sessions, in this process or through the process that owns the home directory. */
+  readonly turnpike: Pick<Turnpike, 'remoteAgents' | 'sessions'>;
+  /** Null: sessions are not offered. */
+  readonly sessions?: SessionOptions | null;
+  /**
+   * How many runs an agent of this server may begin after runs that were denied, failed or were cancelled. Counted
+   * while the server exists; those of stateless requests are counted in the store. 0: none, and the tool `new_run` is
+   * not offered. Default: any number.
+   */
+  readonly newRunsMax?: number;
+}
+
+/**
+ * Creates an MCP server on an open Turnpike, to be served over stdio or HTTP.
+ * @throws UsageError for an unusable spec folder, or a number out of range
+ */
+export function mcpService({ turnpike, sessions = {}, ...options }: McpOptions): McpService {
+  const { agent = {}, log = winstonLog('warn'), policy = createPolicyReader(options), newRunsMax = null } = options;
+  if (newRunsMax !== null && !(Number.isSafeInteger(newRunsMax) && newRunsMax >= 0)) {
+    throw usageError('newRunsMax: a whole number, 0 or more');
+  }
+  const agentRuns = createRunGateway(turnpike.remoteAgents, agent);
+  const succession = new RunSuccession(agentRuns, newRunsMax);
+  return {
+    agentRuns,
+    succession,
+    storedRuns: new StoredRuns({ agentRuns, identity: agent, succession, newRunsMax }),
+    identity: agent,
+    policy,
+    sessionTools: sessions === null ? null : createSessionTools(turnpike.sessions, sessions, agent),
+    keyedCalls: new PlacedCalls(),
+    calls: { waiting: 0 },
+    version: readPackageVersion(),
+    log,
+  };
+}
+
+function createPolicyReader(options: OfferOptions): () => Promise<Policy> {
+  const source = options.policies ?? policySource(options.contract ?? shippedContract());
+  const policyCache = new PolicyCache(source, systemClock(), catalogueFrom(options));
+  return async () => (await policyCache.current()).policy;
+}
+
+/** @internal The session tools of one agent. */
+export function createSessionTools(
+  sessions: Sessions,
+  options: SessionOptions,
+  agent: AgentIdentity,
+): SessionToolsOptions {
+  const { role = 'autonomy_runner', specs, inlineSpecs = false, settings = {} } = options;
+  const folder = specs === undefined ? null : requireFolder(specs);
+  return {
+    sessions,
+    caller: { actor: agent.actor ?? AGENT_DEFAULTS.actor, role },
+    settings: { ...settings, ...sessionDefaultsOf(agent) },
+    specFile: (spec_id) => (folder === null ? null : findSpecFile(folder, spec_id)),
+    inlineSpecs,
+  };
+}
+
+const sessionDefaultsOf = ({
+  actor,
+  person,
+  role,
+  lane,
+  case: case_id,
+  scope,
+  exposure,
+  correlation,
+}: AgentIdentity): SessionDefaults => ({
+  ...(actor === undefined ? {} : { actor }),
+  ...(person === undefined ? {} : { person }),
+  ...(role === undefined ? {} : { agentRole: role }),
+  ...(lane === undefined ? {} : { lane }),
+  ...(case_id === undefined ? {} : { case: case_id }),
+  ...(scope === undefined ? {} : { scope }),
+  ...(exposure === undefined ? {} : { exposure }),
+  ...(correlation === undefined ? {} : { correlation }),
+});
+
+function requireFolder(folder: string): string {
+  try {
+    return resolveSpecFolder(folder);
+  } catch (cause) {
+    throw new UsageError({ code: 'USAGE', message: `${folder} is not a folder of specs`, cause });
+  }
+}

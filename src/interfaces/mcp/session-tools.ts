@@ -1,0 +1,216 @@
+// The session tools: translate the arguments of an agent (S3) into a session command, and return its answer. There are
+// no arguments for what an agent must not decide: its identity, lane, posture, limits, or the command that runs.
+
+import type { TSchema } from 'typebox';
+import type { JsonObject } from '../../core/contract/json.js';
+import {
+  SESSION_ERRORS,
+  type SessionAnswer,
+  type SessionError,
+  type SessionErrorCode,
+} from '../../core/contract/session/session-answer.js';
+import { SessionSpec } from '../../core/contract/session/session-spec.js';
+import { isConforming } from '../../core/contract/validators.js';
+import { RunError, UsageError } from '../../core/errors.js';
+import type {
+  Sessions,
+  SessionCaller,
+  SessionSummary,
+  StartSessionOptions,
+  TaskDetails,
+} from '../../features/sessions/sessions.js';
+import { ReviewArguments, TaskArguments, VerificationArguments } from './tool-schemas.js';
+
+/** The options of every session, whatever its agent requests. */
+export type SessionDefaults = Omit<StartSessionOptions, 'spec' | 'idempotencyKey' | 'force' | 'by'>;
+
+/** @internal */
+export interface SessionToolsOptions {
+  readonly sessions: Sessions;
+  readonly caller: SessionCaller;
+  readonly settings: SessionDefaults;
+  /** Returns the file of a spec by its id, or null. */
+  readonly specFile: (spec_id: string) => string | null;
+  /**
+   * Whether a spec may be an argument. Danger: the commands in it are executed, so enable it only if agents may run
+   * any.
+   */
+  readonly inlineSpecs: boolean;
+}
+
+/** @internal The answer of a session tool: a session's own answer, or another of the same form. */
+export type SessionToolAnswer =
+  | SessionAnswer
+  | {
+      readonly success: true;
+      readonly data: TaskDetails | { readonly sessions: readonly SessionSummary[] };
+      readonly error: null;
+    };
+
+type RejectedAnswer = Extract<SessionAnswer, { success: false }>;
+
+/**
+ * @internal A refusal in the form of a session answer. `details` names arguments, and never contains text of an agent.
+ */
+export function rejectedAnswer(code: SessionErrorCode, details: readonly string[] = []): RejectedAnswer {
+  const { type, message } = SESSION_ERRORS[code];
+  const error: SessionError = { code, error_type: type, message, details };
+  return { success: false, data: null, error };
+}
+
+/** @internal Executes one call of a session tool. Arguments that do not match the schema of the tool are refused. */
+export async function callSessionTool(
+  tool: 'task' | 'review' | 'verification',
+  args: JsonObject,
+  options: SessionToolsOptions,
+): Promise<SessionToolAnswer> {
+  // C64: a report without proof can never be valid, and must not affect the step.
+  if (tool === 'task' && args['command'] === 'report') return rejectedAnswer('STEP_PROOF_MISSING');
+  const mistakes = findArgumentMistakes(SCHEMAS[tool], args);
+  if (mistakes.length > 0) return rejectedAnswer('VALIDATION_ERROR', mistakes);
+  try {
+    return await runTool(tool, args, options);
+  } catch (error) {
+    // The message of such an error is for the operator of the service.
+    if (error instanceof UsageError) return rejectedAnswer('VALIDATION_ERROR');
+    if (error instanceof RunError && error.code === 'AGENT_BUSY') return rejectedAnswer('AGENT_BUSY');
+    throw error;
+  }
+}
+
+const SCHEMAS = { task: TaskArguments, review: ReviewArguments, verification: VerificationArguments } as const;
+
+/** The names of the invalid arguments. The report is not checked here: the session reports all its mistakes at once. */
+function findArgumentMistakes(schema: (typeof SCHEMAS)[keyof typeof SCHEMAS], args: JsonObject): readonly string[] {
+  const { required }: { readonly required: readonly string[] } = schema;
+  const properties: Readonly<Record<string, TSchema>> = schema.properties;
+  const hasUnknownArgument = Object.keys(args).some((name) => !Object.hasOwn(properties, name));
+  return [
+    ...required.filter((name) => args[name] === undefined),
+    ...Object.entries(properties).flatMap(([name, schema]) =>
+      args[name] === undefined || name === 'last_step_result' || isConforming(schema, args[name]) ? [] : [name],
+    ),
+    ...(hasUnknownArgument ? ['an argument that this tool does not have'] : []),
+  ];
+}
+
+interface ToolQuery {
+  readonly args: JsonObject;
+  readonly text: (name: string) => string | undefined;
+  readonly number: (name: string) => number | undefined;
+}
+
+async function runTool(
+  tool: keyof typeof SCHEMAS,
+  args: JsonObject,
+  options: SessionToolsOptions,
+): Promise<SessionToolAnswer> {
+  const query: ToolQuery = {
+    args,
+    text: (name) => (typeof args[name] === 'string' ? args[name] : undefined),
+    number: (name) => (typeof args[name] === 'number' ? args[name] : undefined),
+  };
+  const { text } = query;
+  const { sessions, caller } = options;
+  const command = tool === 'task' ? parseCommand(query) : tool;
+  if (command === null) return rejectedAnswer('VALIDATION_ERROR', ['command']);
+  if (command === 'start') return startSession(query, options);
+  if (command === 'list') return listAnswer(await sessions.list(text('spec_id')));
+  const session_id = await findSession(query, command, sessions);
+  if (typeof session_id !== 'string') return session_id;
+  const [step_id = '', phase_id = ''] = [text('step_id'), text('phase_id')];
+  switch (command) {
+    case 'review':
+      return sessions.review(session_id, { phase_id, step_id }, caller);
+    case 'verification':
+      return sessions.verify(session_id, { step_id }, caller);
+    case 'next':
+      return sessions.next(session_id, toNextRequest(query), caller);
+    case 'replay':
+      return sessions.replay(session_id, caller);
+    case 'heartbeat':
+      return sessions.heartbeat(session_id, { ...contextUsage(query), ...tokenUsage(query) }, caller);
+    case 'resume':
+      return sessions.resume(session_id, {}, caller);
+    case 'status':
+      return sessions.status(session_id);
+    case 'prepare': {
+      const task = await sessions.prepare(session_id, text('task_id'));
+      return task === null ? rejectedAnswer('NOT_FOUND', ['task_id']) : { success: true, data: task, error: null };
+    }
+  }
+}
+
+const TOOL_COMMANDS = {
+  'session-step': ['start', 'next', 'replay', 'heartbeat', 'status'],
+  session: ['start', 'resume', 'heartbeat', 'status', 'list'],
+} as const;
+type ToolCommand = (typeof TOOL_COMMANDS)[keyof typeof TOOL_COMMANDS][number] | 'prepare';
+
+/** @returns null if the action does not have this command */
+function parseCommand({ text }: ToolQuery): ToolCommand | null {
+  const [action, command] = [text('action'), text('command')];
+  if (action === 'prepare') return command === undefined ? 'prepare' : null;
+  const commands: readonly ToolCommand[] = action === 'session' ? TOOL_COMMANDS.session : TOOL_COMMANDS['session-step'];
+  return commands.find((name) => name === command) ?? null;
+}
+
+async function startSession({ args, text }: ToolQuery, options: SessionToolsOptions): Promise<SessionToolAnswer> {
+  const { sessions, caller, settings, specFile, inlineSpecs } = options;
+  // An observer may not start a session, and there is no session yet that could refuse it.
+  if (caller.role === 'observer') return rejectedAnswer('AUTHORIZATION');
+  const [spec_id, inline] = [text('spec_id'), args['spec']];
+  if ((spec_id === undefined) === (inline === undefined))
+    return rejectedAnswer('VALIDATION_ERROR', ['spec_id', 'spec']);
+  if (inline !== undefined && !(inlineSpecs && isConforming(SessionSpec, inline))) {
+    return rejectedAnswer('VALIDATION_ERROR', ['spec']);
+  }
+  const spec = spec_id === undefined ? (inline as unknown as SessionSpec) : specFile(spec_id);
+  if (spec === null) return rejectedAnswer('NOT_FOUND', ['spec_id']);
+  const [key, case_id = settings.case] = [text('idempotency_key'), text('case')];
+  if (settings.case !== undefined && case_id !== settings.case) return rejectedAnswer('AUTHORIZATION', ['case']);
+  return sessions.start({
+    ...{ ...settings, spec, by: caller },
+    ...(case_id === undefined ? {} : { case: case_id }),
+    ...(key === undefined ? {} : { idempotencyKey: key }),
+  });
+}
+
+/** Finds the session of a call. Only commands that change nothing may name a session by its spec alone. */
+async function findSession({ text }: ToolQuery, command: string, sessions: Sessions): Promise<string | RejectedAnswer> {
+  const [session_id, spec_id] = [text('session_id'), text('spec_id')];
+  if (session_id === undefined) {
+    if (spec_id === undefined || (command !== 'prepare' && command !== 'status'))
+      return rejectedAnswer('VALIDATION_ERROR', ['session_id']);
+    const live = (await sessions.list(spec_id)).find(({ status }) => status !== 'completed' && status !== 'ended');
+    return live?.session_id ?? rejectedAnswer('NO_ACTIVE_SESSION');
+  }
+  if (spec_id === undefined) return session_id;
+  const { data } = await sessions.status(session_id);
+  return data === null || data.spec_id === spec_id ? session_id : rejectedAnswer('VALIDATION_ERROR', ['spec_id']);
+}
+
+const listAnswer = (sessions: readonly SessionSummary[]): SessionToolAnswer => ({
+  success: true,
+  data: { sessions },
+  error: null,
+});
+
+function toNextRequest(query: ToolQuery): Parameters<Sessions['next']>[1] {
+  const { last_step_result: report, heartbeat } = query.args;
+  return {
+    ...(report === undefined ? {} : { last_step_result: report }),
+    ...(typeof heartbeat === 'boolean' ? { heartbeat } : {}),
+    ...contextUsage(query),
+  };
+}
+
+function contextUsage({ number }: ToolQuery): { readonly context_usage_pct?: number } {
+  const context_usage_pct = number('context_usage_pct');
+  return context_usage_pct === undefined ? {} : { context_usage_pct };
+}
+
+function tokenUsage({ number }: ToolQuery): { readonly estimated_tokens_used?: number } {
+  const estimated_tokens_used = number('estimated_tokens_used');
+  return estimated_tokens_used === undefined ? {} : { estimated_tokens_used };
+}

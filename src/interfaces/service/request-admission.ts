@@ -1,0 +1,149 @@
+// Admits every request, over HTTP and MCP: the request guard identifies the caller, and the admission controller
+// decides when the request runs.
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Principal } from '../../engine/ports/token-book.js';
+import type {
+  PendingAdmission,
+  AdmissionController,
+  AdmissionDecision,
+  AdmittedWork,
+} from '../admission/admission-controller.js';
+import type { WorkKind } from '../admission/admission-limits.js';
+import type { FindClientAddress } from './client-address.js';
+import type { GuardResult, RequestGuard } from './request-guard.js';
+import { createRefusal, type Refusal } from './problems.js';
+
+/** An admitted request, or its refusal. Null if the client left before the decision. */
+export type AdmissionOutcome = { readonly principal: Principal | null; readonly work: AdmittedWork } | Refusal | null;
+
+export interface RequestAdmissionOptions {
+  readonly guard: RequestGuard;
+  readonly admission: AdmissionController;
+  /** The address that failed authentications count for. Default: that of the connection. */
+  readonly addressOf?: FindClientAddress | undefined;
+  /** The kind of work of a request, and the limit of its body in bytes. */
+  readonly kindOf: (request: IncomingMessage) => { readonly kind: WorkKind; readonly bytesMax: number };
+}
+
+/** The token id of all clients without a token: they share the limits of one token. */
+const ANONYMOUS = '';
+const REFUSALS = {
+  connection: 'TOO_MANY_REQUESTS',
+  connections: 'TOO_MANY_REQUESTS',
+  token: 'TOO_MANY_REQUESTS',
+  service: 'OVERLOADED',
+} as const;
+
+export class RequestAdmission {
+  readonly #options: RequestAdmissionOptions;
+
+  constructor(options: RequestAdmissionOptions) {
+    this.#options = options;
+  }
+
+  /** Returns the decision synchronously unless the request is queued. */
+  admit(request: IncomingMessage, response: ServerResponse): AdmissionOutcome | Promise<AdmissionOutcome> {
+    const guarded = this.#options.guard(request);
+    return guarded instanceof Promise
+      ? guarded.then((awaited) => this.#admitGuarded(request, response, awaited))
+      : this.#admitGuarded(request, response, guarded);
+  }
+
+  #admitGuarded(
+    request: IncomingMessage,
+    response: ServerResponse,
+    guarded: GuardResult,
+  ): AdmissionOutcome | Promise<AdmissionOutcome> {
+    const { admission, kindOf } = this.#options;
+    if (guarded.refusal !== null) {
+      return guarded.refusal.status === 401 ? this.#recordFailure(request, guarded.refusal) : guarded.refusal;
+    }
+    const { principal } = guarded;
+    const { kind, bytesMax } = kindOf(request);
+    const { socket } = request;
+    const bytes = bodyBytesOf(request, bytesMax);
+    const pending = admission.admit({ token: principal?.id ?? ANONYMOUS, connection: socket, kind, bytes });
+    const decision = pending.currentDecision;
+    if (decision === null) return this.#admitQueued(request, response, { waiting: pending, principal });
+    const outcome = toAdmissionOutcome(decision, principal);
+    if ('work' in outcome) endWithResponse(outcome.work, socket, response);
+    return outcome;
+  }
+
+  async #admitQueued(
+    { socket }: IncomingMessage,
+    response: ServerResponse,
+    { waiting: pending, principal }: { readonly waiting: PendingAdmission; readonly principal: Principal | null },
+  ): Promise<AdmissionOutcome> {
+    let work: AdmittedWork | null = null;
+    runOnceClosed(socket, response, () => {
+      if (work === null) pending.cancel();
+      else endWork(work, response);
+    });
+    const decision = await pending.decision();
+    if (decision === null) return null;
+    const outcome = toAdmissionOutcome(decision, principal);
+    if ('work' in outcome) work = outcome.work;
+    return outcome;
+  }
+
+  /** Valid tokens are never limited by address; failed authentications are. */
+  #recordFailure(request: IncomingMessage, refused: Refusal): Refusal {
+    const { admission, addressOf } = this.#options;
+    const address = addressOf?.(request) ?? request.socket.remoteAddress ?? '';
+    const wait = admission.recordFailure(address);
+    return wait === 0 ? refused : createRefusal('TOO_MANY_FAILURES', retryAfter(wait));
+  }
+}
+
+/** Ends the work when its response closes, and aborts it if the response is incomplete. */
+function endWithResponse(work: AdmittedWork, socket: Socket, response: ServerResponse): void {
+  runOnceClosed(socket, response, () => endWork(work, response));
+}
+
+function endWork(work: AdmittedWork, response: ServerResponse): void {
+  if (!response.writableFinished) work.abort();
+  work.end();
+}
+
+const toAdmissionOutcome = (
+  decision: AdmissionDecision,
+  principal: Principal | null,
+): Exclude<AdmissionOutcome, null> =>
+  'work' in decision
+    ? { principal, work: decision.work }
+    : createRefusal(REFUSALS[decision.refused.cause], retryAfter(decision.refused.retryMs));
+
+const retryAfter = (ms: number): Readonly<Record<string, string>> => ({
+  'Retry-After': String(Math.max(1, Math.ceil(ms / 1_000))),
+});
+
+/** The size limit of a body in bytes: its declared length, or `bytesMax` if the client declares none. */
+function bodyBytesOf({ headers }: IncomingMessage, bytesMax: number): number {
+  const { 'content-length': length, 'transfer-encoding': encoding } = headers;
+  if (length === undefined) return encoding === undefined ? 0 : bytesMax;
+  return Math.min(Number(length) || 0, bytesMax);
+}
+
+/** Callbacks by connection for its unfinished responses, called when the connection closes. */
+const OPEN_RESPONSES = new WeakMap<Socket, Set<() => void>>();
+
+/** Of pipelined requests, Node notifies only the first response that the connection was closed. */
+function runOnceClosed(socket: Socket, response: ServerResponse, onClose: () => void): void {
+  let open = OPEN_RESPONSES.get(socket);
+  if (open === undefined) {
+    const all = new Set<() => void>();
+    OPEN_RESPONSES.set(socket, (open = all));
+    socket.once('close', () => {
+      for (const each of [...all]) each();
+    });
+  }
+  const once = (): void => {
+    if (open.delete(once)) onClose();
+  };
+  open.add(once);
+  response.once('close', once);
+  if (socket.destroyed) once();
+}

@@ -1,9 +1,0 @@
-import { NATIVE_TOOLS } from '../../hooks/native-tools.js';
-import { defineExternalTool, type Tool } from '../effects/define-effects.js';
-
-/** The tools of coding agents as tools whose caller executes them (U-08). */
-export const nativeTools = (): readonly Tool[] =>
-  NATIVE_TOOLS.map(({ name, summary, input, outside, timeout }) =>
-    // What a coding agent reads belongs to its project: policy separates projects by their cases.
-    defineExternalTool({ name, summary, input, outside, timeout, confidentiality: [] }),
-  );

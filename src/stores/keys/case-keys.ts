@@ -1,0 +1,342 @@
+// The keys of cases, each in a file with mode 0600. Content of a case is encrypted with its key. So destroying the key
+// destroys the content, wherever its bytes remain: in free pages of a database, in its WAL, in retired disk blocks.
+//
+//   K1. A key is durable before anything is encrypted with it.
+//   K2. The erasure note is durable before the key is destroyed, and the erasure counts from then on. If the process
+//       dies in between, the next writer removes the key. An unsigned note removes no key: otherwise anyone who can
+//       create files there could destroy content.
+//   K3. A key number is used once, also by several processes: the first one to make a key wins. After an erasure or a
+//       replacement the case continues with the next number.
+//   K4. A signed list names all erasures (erasure-list.ts). It is durable before the key is destroyed, too.
+//   K5. The note of a replacement has the replaced key, encrypted with the next one. So the next key opens all content
+//       of the case, also in an older copy of the ledger, and destroying it destroys all of that. The replacement
+//       counts from the note on. Until the file of the replaced key is destroyed, the replacement is unfinished.
+
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { LedgerError, usageError } from '../../core/errors.js';
+import type { CaseKeyReplacement, CaseKeyReplacer } from '../../engine/ports/ledger/case-key-table.js';
+import type { Erasure, ErasureSeal } from '../../engine/ports/ledger/ledger-store.js';
+import { CASE_KEY_BYTES, caseCipher, type CaseCipher } from './case-cipher.js';
+import { CASE_KEYS_MAX, CaseKeyNotes, wrappedName, type ReplacementNote } from './case-key-notes.js';
+import { appendErasures, ERASURE_LIST, type ListedErasure } from './erasure-list.js';
+import { createFile } from '../../system/files/small-file.js';
+import { shredFile } from './key-file.js';
+import { fsyncDirectorySync } from '../../system/files/fsync-directory.js';
+import { createLruMap } from '../../system/lru-map.js';
+import { tamperedError } from '../ledger/store-errors.js';
+
+/** Maximum number of keys in each cache. */
+const KNOWN_MAX = 1_024;
+
+/** A key of a case; numbers start at 1. */
+export interface CaseKey {
+  readonly no: number;
+  readonly cipher: CaseCipher;
+}
+
+/** A destroyed key. It encrypted only contents whose number is below `erased_below`. */
+export interface ErasedKey {
+  readonly erased_below: number;
+}
+
+/** A cipher that may be used while the file of the key at `path` exists. */
+interface KnownKey {
+  readonly cipher: CaseCipher;
+  readonly path: string;
+}
+
+export class CaseKeys {
+  readonly #notes: CaseKeyNotes;
+  #current = createLruMap<CaseKey>(KNOWN_MAX);
+  #known = createLruMap<KnownKey | ErasedKey>(KNOWN_MAX);
+
+  /** @param seal returns what signs notes, called when needed; null: they are not signed */
+  constructor(directory: string, seal: () => ErasureSeal | null) {
+    this.#notes = new CaseKeyNotes(directory, seal);
+  }
+
+  get directory(): string {
+    return this.#notes.directory;
+  }
+
+  /** Signs and verifies notes with this seal from now on. */
+  sealWith(seal: () => ErasureSeal | null): void {
+    this.#notes.seal = seal;
+    this.#known = createLruMap(KNOWN_MAX);
+  }
+
+  /** Reads every key again when it is used next: another process may have erased a case or replaced its key. */
+  forget(): void {
+    this.#current = createLruMap(KNOWN_MAX);
+    this.#known = createLruMap(KNOWN_MAX);
+  }
+
+  /** The key that now encrypts content of the case; created if it does not exist. Only for the writer. */
+  currentKey(case_id: string): CaseKey {
+    const known = this.#current.get(case_id);
+    if (known !== undefined) return known;
+    let no = this.#lastEnded(case_id) + 1;
+    while (this.#isAfter(case_id, no)) {
+      // A later key shows that this one has ended: perhaps just now, by another process.
+      const ended = this.#lastEnded(case_id);
+      if (ended < no) throw this.#endlessError(case_id, no);
+      no = ended + 1;
+    }
+    const cipher = this.#read(case_id, no) ?? this.#make(case_id, no);
+    const key = { no, cipher };
+    this.#current.set(case_id, key);
+    return key;
+  }
+
+  /** Whether the key is missing, and the next one exists. */
+  #isAfter(case_id: string, no: number): boolean {
+    const [own, next] = [no, no + 1].map((number) => existsSync(this.#notes.path(case_id, number, 'key')));
+    return own === false && next === true;
+  }
+
+  /** Making the key again would use its number twice (K3). */
+  #endlessError(case_id: string, no: number): LedgerError {
+    const path = this.#notes.path(case_id, no, 'key');
+    return tamperedError(`the key ${path} and the note of its end are missing: restore them from a backup`);
+  }
+
+  /** The key with this number, or its erasure. @throws LedgerError LEDGER_TAMPERED if it is missing without a note */
+  get(case_id: string, no: number): CaseCipher | ErasedKey {
+    const id = `${case_id} ${no}`;
+    const known = this.#known.get(id);
+    // Another process may have erased it in the meantime: then this process must not use it either.
+    if (known !== undefined && ('erased_below' in known || existsSync(known.path))) return cipherOf(known);
+    const found = this.#erasedKey(case_id, no) ?? this.#keyOrErasure(case_id, no);
+    this.#known.set(id, found);
+    return cipherOf(found);
+  }
+
+  /** Reads the notes again after the key, because another process may erase the key in between. */
+  #keyOrErasure(case_id: string, no: number): KnownKey | ErasedKey {
+    try {
+      const key = this.#find(case_id, no);
+      if (key !== null) return key;
+    } catch (error) {
+      const erased = this.#erasedKey(case_id, no);
+      if (erased !== null) return erased;
+      throw error;
+    }
+    // The key may also have been replaced in between.
+    const found = this.#erasedKey(case_id, no) ?? this.#find(case_id, no);
+    if (found !== null) return found;
+    const path = this.#notes.path(case_id, no, 'key');
+    const replaced = this.#notes.replacement(case_id, no);
+    if (replaced === null) throw tamperedError(`the key ${path} is missing: restore it from a backup`);
+    throw tamperedError(
+      `the key ${path} was replaced on ${replaced.at} by ${replaced.by}, and no key of this folder opens it: ` +
+        `restore ${this.#notes.path(case_id, this.#lastReplaced(case_id, no) + 1, 'key')} from a backup`,
+    );
+  }
+
+  /** The key, or what the keys after it have encrypted of it (K5). */
+  #find(case_id: string, no: number): KnownKey | null {
+    let replacedBy = no;
+    let cipher = this.#read(case_id, no);
+    while (cipher === null && this.#notes.replacement(case_id, replacedBy) !== null) {
+      replacedBy += 1;
+      cipher = this.#read(case_id, replacedBy);
+    }
+    if (cipher === null) return null;
+    for (let wrapped = replacedBy - 1; wrapped >= no; wrapped -= 1) {
+      const note = this.#notes.replacement(case_id, wrapped);
+      const key = note === null ? null : cipher.unwrap(note.wrapped, wrappedName(case_id, wrapped));
+      if (key === null) throw this.#unopenedError(case_id, wrapped);
+      cipher = caseCipher(key);
+    }
+    return { cipher, path: this.#notes.path(case_id, replacedBy, 'key') };
+  }
+
+  /** The erasure of the key, or of the one that has replaced it: then what it encrypted cannot be opened either. */
+  #erasedKey(case_id: string, no: number): ErasedKey | null {
+    const note = this.#notes.erasure(
+      case_id,
+      this.#notes.erasure(case_id, no) === null ? this.#lastReplaced(case_id, no) + 1 : no,
+    );
+    return note === null ? null : { erased_below: note.erased_below };
+  }
+
+  /** The last one of the consecutive replaced keys from `no` on; `no - 1` if that one was not replaced. */
+  #lastReplaced(case_id: string, no: number): number {
+    let last = no;
+    while (this.#notes.replacement(case_id, last) !== null) last += 1;
+    return last - 1;
+  }
+
+  has(case_id: string): boolean {
+    return existsSync(this.#notes.path(case_id, this.#lastEnded(case_id) + 1, 'key'));
+  }
+
+  /** The cases with keys, current or not, by name. */
+  cases(): readonly string[] {
+    return [...new Set(this.#notes.files().map(({ case_id }) => case_id))].sort();
+  }
+
+  /** The cases with erased keys, and the number of the last one of each. @throws LedgerError LEDGER_TAMPERED */
+  erasedCases(): readonly { readonly case_id: string; readonly key_no: number }[] {
+    const erased = this.#notes.files().filter(({ kind }) => kind === 'erased');
+    const named = [...new Set(erased.map(({ case_id }) => case_id))].sort();
+    return named.map((case_id) => ({ case_id, key_no: this.lastErased(case_id) }));
+  }
+
+  /** The erasure of a key of the case, as its note says; null without a note. @throws LedgerError LEDGER_TAMPERED */
+  erasureOf(case_id: string, key_no: number): ListedErasure | null {
+    const note = this.#notes.erasure(case_id, key_no);
+    return note === null ? null : { case_id, key_no, at: note.at, by: note.by };
+  }
+
+  /** The number of the last erased key of the case; 0 if none was erased. What later keys encrypted is not erased. */
+  lastErased(case_id: string): number {
+    for (let no = this.#lastEnded(case_id); no > 0; no -= 1) if (this.#notes.erasure(case_id, no) !== null) return no;
+    return 0;
+  }
+
+  /** The number of the last key that was erased or replaced; 0 if none was. */
+  #lastEnded(case_id: string): number {
+    for (let no = 1; ; no += 1) {
+      if (this.#notes.erasure(case_id, no) === null && this.#notes.replacement(case_id, no) === null) return no - 1;
+    }
+  }
+
+  /**
+   * Destroys the current key of the case, and remains of earlier erasures and replacements. A case without a key gets
+   * only the note that this number was erased.
+   * @param contents number of contents in the ledger now
+   * @returns the number up to which all keys are destroyed
+   */
+  destroy(case_id: string, contents: number, { at, by }: Pick<Erasure, 'at' | 'by'>): number {
+    const no = this.#lastEnded(case_id) + 1;
+    // First, so that after any failure nothing is encrypted with a key that may have an erasure note.
+    this.forget();
+    this.#makeFolder();
+    this.#notes.writeErasure(case_id, no, { erased_below: contents, at, by });
+    this.#listErasures();
+    for (let old = 1; old <= no; old += 1) shredFile(this.#notes.path(case_id, old, 'key'));
+    return no;
+  }
+
+  /** Destroys keys whose erasure was interrupted (K2). The writer calls it when it starts. */
+  finishErasures(): void {
+    const files = this.#notes.files();
+    // A killed writer may not have made the names durable on which K1 and K2 rely.
+    if (this.#notes.names().length > 0) fsyncDirectorySync(this.#notes.directory);
+    this.#listErasures();
+    const erased = new Set(files.filter(({ kind }) => kind === 'erased').map(({ case_id }) => case_id));
+    for (const { case_id, no, kind } of files) {
+      // What a replaced key has encrypted is erased together with the key that replaced it.
+      if (kind !== 'key' || !erased.has(case_id) || !this.#isErased(case_id, no)) continue;
+      shredFile(this.#notes.path(case_id, no, 'key'));
+    }
+  }
+
+  /** K4. Notes that are not valid are left out: reading that content reports them. */
+  #listErasures(): void {
+    const seal = this.#notes.seal();
+    if (seal === null) return;
+    const found: ListedErasure[] = [];
+    for (const { case_id, no, kind } of this.#notes.files()) {
+      if (kind !== 'erased' || !this.#isErased(case_id, no)) continue;
+      const erased = this.erasureOf(case_id, no);
+      if (erased !== null) found.push(erased);
+    }
+    appendErasures(join(this.#notes.directory, ERASURE_LIST), seal, found);
+  }
+
+  /** False also for a note with an invalid signature; reading that content reports it. */
+  #isErased(case_id: string, no: number): boolean {
+    try {
+      return this.#erasedKey(case_id, no) !== null;
+    } catch (error) {
+      if (error instanceof LedgerError) return false;
+      throw error;
+    }
+  }
+
+  /**
+   * Replaces the current key of the case (K5).
+   * @param contents how many contents the case has now
+   * @throws UsageError if it has no key, or has had too many; LedgerError LEDGER_TAMPERED
+   */
+  replace(case_id: string, contents: number, { at, by, role }: CaseKeyReplacer): CaseKeyReplacement {
+    const key_no = this.#lastEnded(case_id) + 1;
+    const replaced = this.#notes.key(case_id, key_no);
+    if (replaced === null) throw usageError(`the case ${case_id} has no key: nothing of it is encrypted`);
+    if (key_no >= CASE_KEYS_MAX) throw usageError(`the key of a case can be replaced ${CASE_KEYS_MAX - 1} times`);
+    // K1. An attempt that was interrupted here has left a key that has encrypted nothing.
+    const next = this.#read(case_id, key_no + 1) ?? this.#make(case_id, key_no + 1);
+    const wrapped = next.wrap(replaced, wrappedName(case_id, key_no));
+    // First, so that after any failure nothing is encrypted with a key that may have a note.
+    this.forget();
+    this.#notes.writeReplacement({ case_id, key_no, contents, at, by, role, wrapped });
+    return { case_id, key_no, contents, at, by, role };
+  }
+
+  /** The notes of all replacements, by case and number. @throws LedgerError LEDGER_TAMPERED for an invalid one */
+  replacements(): readonly CaseKeyReplacement[] {
+    const replaced = this.#notes.files().filter(({ kind }) => kind === 'replaced');
+    const notes = replaced.map(({ case_id, no }) => this.#notes.replacement(case_id, no));
+    return notes.filter((note) => note !== null).map(withoutKey);
+  }
+
+  /** The replacements whose old key is not destroyed yet. @throws like `replacements` */
+  unfinishedReplacements(): readonly CaseKeyReplacement[] {
+    const names = new Set(this.#notes.names());
+    return this.replacements().filter(({ case_id, key_no }) => names.has(`${case_id}.${key_no}.key`));
+  }
+
+  /** Destroys the replaced keys of a case. Nothing that they have encrypted may be left in the ledger. */
+  destroyReplaced(case_id: string): void {
+    const last = this.#lastEnded(case_id);
+    // The oldest first: the next key has to open it.
+    for (let no = 1; no <= last; no += 1) {
+      const [note, path] = [this.#notes.replacement(case_id, no), this.#notes.path(case_id, no, 'key')];
+      if (note === null || !existsSync(path)) continue;
+      const key = this.#notes.key(case_id, no);
+      // An older copy of the ledger needs what the note has of the key.
+      const opened = this.#read(case_id, no + 1)?.unwrap(note.wrapped, wrappedName(case_id, no));
+      if (key !== null && opened?.equals(key) !== true) throw this.#unopenedError(case_id, no);
+      shredFile(path);
+    }
+    this.forget();
+  }
+
+  #unopenedError(case_id: string, no: number): LedgerError {
+    const [note, next] = (['replaced', 'key'] as const).map((kind, at) => this.#notes.path(case_id, no + at, kind));
+    return tamperedError(`${next ?? ''} does not open the key in ${note ?? ''}: restore both from one backup`);
+  }
+
+  #read(case_id: string, no: number): CaseCipher | null {
+    const key = this.#notes.key(case_id, no);
+    return key === null ? null : caseCipher(key);
+  }
+
+  #make(case_id: string, no: number): CaseCipher {
+    const key = randomBytes(CASE_KEY_BYTES);
+    this.#makeFolder();
+    const path = this.#notes.path(case_id, no, 'key');
+    if (createFile(path, `turnpike-case-key ${key.toString('base64')}\n`, 0o600)) return caseCipher(key);
+    // Another process was faster. Content may be encrypted with its key already.
+    const cipher = this.#read(case_id, no);
+    if (cipher !== null) return cipher;
+    throw tamperedError(`the key ${path} was removed while it was made`);
+  }
+
+  #makeFolder(): void {
+    const { directory } = this.#notes;
+    const made = mkdirSync(directory, { recursive: true, mode: 0o700 });
+    if (made !== undefined) fsyncDirectorySync(dirname(directory));
+  }
+}
+
+const cipherOf = (key: KnownKey | ErasedKey): CaseCipher | ErasedKey => ('cipher' in key ? key.cipher : key);
+
+const withoutKey = ({ case_id, key_no, contents, at, by, role }: ReplacementNote): CaseKeyReplacement => ({
+  ...{ case_id, key_no, contents },
+  ...{ at, by, role },
+});

@@ -1,0 +1,168 @@
+// The list of workers of a ledger in PostgreSQL. It uses a connection of its own, so that a report does not wait for
+// commits.
+
+import type {
+  ClusterDirectory,
+  ClusterStatus,
+  Installation,
+  Performer,
+  WorkerReport,
+} from '../../../engine/ports/ledger/cluster.js';
+import { tamperedError } from '../../ledger/store-errors.js';
+import { ownIdentity } from '../../../system/process-identity.js';
+import { checkSchemaName, ReaderPool, type PostgresPlace, type Row } from '../postgres-connection.js';
+import { PERFORMER_LOCK } from '../postgres-shared-functions.js';
+import { ROTATION_COLUMNS } from '../workers/check-rotations.js';
+import { integerOf, textOf } from '../values/postgres-values.js';
+
+/** Where the ledger is. */
+export interface PostgresClusterOptions {
+  readonly url: string;
+  /** @default 'turnpike' */
+  readonly schema?: string;
+  /** @default false */
+  readonly readOnly?: boolean;
+}
+
+/** Opens the list of workers. Nothing is sent before the first call. @throws UsageError for an invalid schema name */
+export function openPostgresCluster({
+  url,
+  schema = 'turnpike',
+  readOnly = false,
+}: PostgresClusterOptions): ClusterDirectory {
+  checkSchemaName(schema);
+  return new PostgresCluster({ url, schema, readOnly });
+}
+
+/** Whether the schema contains a ledger. @throws LedgerError LEDGER_UNAVAILABLE if the server cannot be used */
+export async function hasPostgresLedger({ url, schema = 'turnpike' }: PostgresClusterOptions): Promise<boolean> {
+  checkSchemaName(schema);
+  const pool = new ReaderPool({ url, schema, readOnly: true });
+  try {
+    const [row] = await pool.read('SELECT to_regclass($1) IS NOT NULL AS found', [`${schema}.meta`]);
+    return row?.['found'] === 't';
+  } finally {
+    await pool.close();
+  }
+}
+
+const INSTALLATION = 'SELECT ledger_id, vkey, volume_id FROM installation';
+const INSTALL = 'INSERT INTO installation (ledger_id, vkey, volume_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING';
+
+const REPORT = `UPDATE performers SET version = $4, address = $5, volume_id = $6, overlay_epoch = $7
+  WHERE host = $1 AND pid = $2 AND started = $3 AND over_at IS NULL
+    AND (version, address, volume_id, overlay_epoch) IS DISTINCT FROM ($4::text, $5::text, $6::text, $7::integer)`;
+
+const IS_CONNECTED = `EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = ${PERFORMER_LOCK}
+      AND l.objid = p.performer_id AND l.granted)`;
+const STANDING = `SELECT FROM performers p
+  WHERE p.host = $1 AND p.pid = $2 AND p.started = $3 AND p.over_at IS NULL AND ${IS_CONNECTED}`;
+
+const UTC = (column: string): string => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+
+const PERFORMERS = `SELECT p.performer_id, p.host, p.pid, ${UTC('p.joined_at')} AS joined_at, ${UTC('p.over_at')} AS over_at,
+    p.version, p.address, p.volume_id, p.overlay_epoch,
+    ${IS_CONNECTED} AS connected,
+    count(d.run_id) FILTER (WHERE d.kind = 'effect') AS effects,
+    count(d.run_id) FILTER (WHERE d.kind = 'caller') AS callers
+  FROM performers p LEFT JOIN duties d USING (performer_id)
+  WHERE p.over_at IS NULL OR d.run_id IS NOT NULL
+  GROUP BY p.performer_id ORDER BY p.performer_id`;
+
+const AGE = (at: string): string =>
+  `coalesce(greatest(0, floor(1000 * extract(epoch FROM clock_timestamp() - ${at}))), 0)::bigint`;
+const DUE = `NOT ended AND wake_at COLLATE "C" <= ${UTC('clock_timestamp()')}`;
+
+const FACTS = `SELECT (SELECT format FROM meta) AS format, (SELECT size FROM head) AS entries,
+    (SELECT count(*) FROM pending) AS commits, (SELECT ${AGE('min(since)')} FROM pending) AS pending_ms,
+    (SELECT count(*) FROM trees WHERE ${DUE}) AS due,
+    (SELECT ${AGE('min(wake_at)::timestamptz')} FROM trees WHERE ${DUE}) AS due_ms,
+    (SELECT floor(1000 * extract(epoch FROM max(replay_lag)))::bigint FROM pg_stat_replication) AS lag_ms`;
+
+class PostgresCluster implements ClusterDirectory {
+  readonly #pool: ReaderPool;
+
+  constructor(place: PostgresPlace) {
+    this.#pool = new ReaderPool(place);
+  }
+
+  async installation(): Promise<Installation | null> {
+    const [row] = await this.#pool.read(INSTALLATION);
+    if (row === undefined) return null;
+    const text = (column: string): string => textOf(row, column, 'the installation');
+    return { ledger_id: text('ledger_id'), vkey: text('vkey'), volume_id: text('volume_id') };
+  }
+
+  async install({ ledger_id, vkey, volume_id }: Installation): Promise<Installation> {
+    await this.#pool.read(INSTALL, [ledger_id, vkey, volume_id]);
+    const recorded = await this.installation();
+    if (recorded === null) throw tamperedError('the table installation does not keep its row');
+    return recorded;
+  }
+
+  async isRotating(): Promise<boolean> {
+    const [row] = await this.#pool.read(`SELECT ${ROTATION_COLUMNS} FROM meta`);
+    return row?.['is_rotating'] === 'true';
+  }
+
+  async report({ version, address, volume_id, overlay_epoch, refuses, later_trees }: WorkerReport): Promise<void> {
+    const { host, pid, started } = ownIdentity();
+    const state = later_trees === 0 ? version : `${version}${LATER}${later_trees}`;
+    const reported = refuses === null ? state : `${state}${REFUSES}${refuses}`;
+    await this.#pool.read(REPORT, [host, pid, started, reported, address, volume_id, overlay_epoch]);
+  }
+
+  async isStanding(): Promise<boolean> {
+    const { host, pid, started } = ownIdentity();
+    return (await this.#pool.read(STANDING, [host, pid, started])).length > 0;
+  }
+
+  async endLost(): Promise<void> {
+    await this.#pool.read('SELECT end_lost_performers(0)');
+  }
+
+  async status(): Promise<ClusterStatus> {
+    const [rows, [facts]] = await Promise.all([this.#pool.read(PERFORMERS), this.#pool.read(FACTS)]);
+    if (facts === undefined) throw tamperedError('the table meta is empty');
+    const number = (column: string): number => integerOf(facts, column, 'the status of the cluster');
+    return {
+      format: number('format'),
+      entries: number('entries'),
+      performers: rows.map(toPerformer),
+      pending: { commits: number('commits'), oldest_ms: number('pending_ms') },
+      timers: { due: number('due'), oldest_ms: number('due_ms') },
+      standby_lag_ms: facts['lag_ms'] === null ? null : number('lag_ms'),
+    };
+  }
+
+  close(): Promise<void> {
+    return this.#pool.close();
+  }
+}
+
+/** These follow the version, in this order, where they apply: the tables have no column for them. */
+const LATER = ' later trees ';
+const REFUSES = ' refuses ';
+
+function toPerformer(row: Row): Performer {
+  const what = 'a performer';
+  const text = (column: string): string | null => row[column] ?? null;
+  const [state, refuses = null] = text('version')?.split(REFUSES, 2) ?? [];
+  const [version = null, later = '0'] = state?.split(LATER, 2) ?? [];
+  return {
+    performer: integerOf(row, 'performer_id', what),
+    host: textOf(row, 'host', what),
+    pid: integerOf(row, 'pid', what),
+    joined_at: textOf(row, 'joined_at', what),
+    over_at: text('over_at'),
+    connected: row['connected'] === 't',
+    version,
+    refuses,
+    later_trees: Number(later) || 0,
+    address: text('address'),
+    volume_id: text('volume_id'),
+    overlay_epoch: text('overlay_epoch') === null ? null : integerOf(row, 'overlay_epoch', what),
+    effects: integerOf(row, 'effects', what),
+    callers: integerOf(row, 'callers', what),
+  };
+}

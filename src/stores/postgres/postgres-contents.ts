@@ -1,0 +1,245 @@
+// Contents and snapshots, encrypted with the keys of their cases. Each read compares a content with its hash, so that
+// no caller uses changed content.
+
+import { ARTIFACT_KINDS, type ArtifactKind, type StoredArtifact } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
+import type { AttachedArtifact, StoredSnapshot, TreeAppend } from '../../engine/ports/ledger/ledger-store.js';
+import { CaseKeyGuard } from '../keys/case-key-guard.js';
+import type { CaseKeys } from '../keys/case-keys.js';
+import { tamperedError } from '../ledger/store-errors.js';
+import { createLruMap } from '../../system/lru-map.js';
+import { ByteColumn } from './values/byte-column.js';
+import type { ReaderPool, Row } from './postgres-connection.js';
+import { bytesOf, hexOf, idParameter, integerOf, textOf } from './values/postgres-values.js';
+
+/** How many stored contents are recognized when they are stored again; policies are attached to every tree. */
+const RECENT_MAX = 1_024;
+/** Larger contents are read one at a time. */
+const SMALL_BYTES_MAX = 64 * 1_024;
+
+/** A snapshot as it is stored. */
+export interface SealedSnapshot {
+  readonly snapshot: StoredSnapshot;
+  /** The position of its append in the batch. */
+  readonly append: number;
+  readonly case_id: string | null;
+  readonly key_no: number;
+  /** Of the text before encryption. */
+  readonly content_sha256: Buffer;
+  readonly stored: Uint8Array;
+}
+
+export class PostgresContents {
+  readonly #pool: ReaderPool;
+  readonly keys: CaseKeys;
+  readonly guard: CaseKeyGuard;
+  #recent = createLruMap<number>(RECENT_MAX);
+
+  constructor(pool: ReaderPool, keys: CaseKeys) {
+    this.#pool = pool;
+    this.keys = keys;
+    this.guard = new CaseKeyGuard(keys);
+  }
+
+  /** Starts to collect the contents of one batch. */
+  collect(trees: readonly TreeAppend[]): CaseContents {
+    const contents = new CaseContents(this.keys, (key) => this.#recent.get(key) ?? 0);
+    for (const { opened } of trees) if (opened?.case_id != null) contents.lockCase(opened.case_id);
+    return contents;
+  }
+
+  /** Recognizes these contents from now on. @param nos their numbers, after the batch was committed */
+  remember({ names }: CaseContents, nos: readonly number[]): void {
+    for (const [at, name] of names.entries()) {
+      const no = nos[at] ?? 0;
+      if (no > 0) this.#recent.set(name, no);
+    }
+  }
+
+  /** Recognizes no content any more: it may have been erased. */
+  forget(): void {
+    this.#recent = createLruMap(RECENT_MAX);
+  }
+
+  /** Encrypts a snapshot for the case of its tree. */
+  sealSnapshot(append: number, snapshot: StoredSnapshot, case_id: string | null, cases: CaseContents): SealedSnapshot {
+    const text = Buffer.from(snapshot.text);
+    const content_sha256 = Buffer.from(sha256(text), 'hex');
+    const key = case_id === null ? null : this.keys.currentKey(case_id);
+    if (case_id !== null) cases.lockCase(case_id, key?.no);
+    const stored = key === null ? text : key.cipher.seal(text, content_sha256);
+    return { snapshot, append, case_id, key_no: key?.no ?? 0, content_sha256, stored };
+  }
+
+  /** @returns null if the tree has no snapshot, or its case was erased: a snapshot is a cache */
+  async snapshot(tree_id: string): Promise<StoredSnapshot | null> {
+    const text = 'SELECT seq, sha256, case_id, key_no, content_sha256, bytes FROM snapshots WHERE tree_id = $1';
+    const [row] = await this.#pool.read(text, [idParameter(tree_id)]);
+    if (row === undefined) return null;
+    const what = `the snapshot of ${tree_id}`;
+    const opened = this.#open(row, hexOf(row, 'content_sha256', what), bytesOf(row, 'bytes'));
+    if (opened === null) return null;
+    return {
+      tree_id,
+      seq: integerOf(row, 'seq', what),
+      mac: textOf(row, 'sha256', what),
+      text: opened.toString(),
+    };
+  }
+
+  /**
+   * Reads contents by their numbers. Large ones are read when they are requested.
+   * @returns the contents by number @throws LedgerError LEDGER_TAMPERED
+   */
+  async read(nos: readonly number[]): Promise<(no: number) => Promise<StoredArtifact>> {
+    const rows = nos.length === 0 ? [] : await this.#pool.read(SMALL_CONTENTS, [[...new Set(nos)]]);
+    const found = new Map(rows.map((row) => [Number(row['artifact_no']), row]));
+    return async (no) => {
+      const row = found.get(no);
+      if (row === undefined) throw tamperedError(`content ${no} is missing`);
+      const [whole] = row['omitted'] === 't' ? await this.#pool.read(LARGE_CONTENT, [no]) : [row];
+      return this.#artifactOf(whole ?? row);
+    };
+  }
+
+  /** Finds content by hash. @returns null if it does not exist or was erased @throws LedgerError LEDGER_TAMPERED */
+  async find(case_id: string | null, hash: string): Promise<Uint8Array | null> {
+    const [row] = await this.#pool.read(CONTENT_BY_HASH, [
+      Buffer.from(hash, 'hex'),
+      case_id === null ? null : idParameter(case_id),
+    ]);
+    return row === undefined ? null : this.#contentOf(row);
+  }
+
+  #artifactOf(row: Row): StoredArtifact {
+    const kind = kindOf(row);
+    const case_id = row['case_id'] ?? null;
+    const bytes = this.#contentOf(row);
+    if (bytes !== null) return { kind, case_id, bytes };
+    const what = `content ${String(row['artifact_no'])}`;
+    const [hash, byte_size] = [hexOf(row, 'sha256', what), integerOf(row, 'byte_size', what)];
+    return { kind, case_id, withheld: 'erased', sha256: hash, byte_size };
+  }
+
+  /** @returns null if the content was erased */
+  #contentOf(row: Row): Uint8Array | null {
+    const what = `content ${String(row['artifact_no'])}`;
+    const hash = hexOf(row, 'sha256', what);
+    const [first, rest] = [bytesOf(row, 'bytes'), bytesOf(row, 'rest')];
+    const stored = first === null || rest === null ? first : Buffer.concat([first, rest]);
+    const bytes = this.#open(row, hash, stored);
+    if (bytes === null) return null;
+    if (bytes.byteLength === integerOf(row, 'byte_size', what) && sha256(bytes) === hash) return bytes;
+    throw tamperedError(`the content stored as ${hash} is not what it was`);
+  }
+
+  /** @returns null if it was erased; no bytes if they cannot be decrypted */
+  #open(row: Row, hash: string, stored: Buffer | null): Buffer | null {
+    const key_no = integerOf(row, 'key_no', `the content stored as ${hash}`);
+    const case_id = row['case_id'] ?? null;
+    if (case_id !== null && key_no > 0) {
+      const cipher = this.keys.get(case_id, key_no);
+      if (!('erased_below' in cipher)) {
+        return stored === null ? NO_CONTENT : (cipher.open(stored, Buffer.from(hash, 'hex')) ?? NO_CONTENT);
+      }
+      if (Number(row['artifact_no'] ?? 0) < cipher.erased_below) return null;
+      throw tamperedError(`the content stored as ${hash} passes for erased, and came later`);
+    }
+    return stored ?? NO_CONTENT;
+  }
+}
+
+/** Has another size or hash than any content but the empty one, whose hash is compared as well. */
+const NO_CONTENT = Buffer.from('not this content');
+
+/** The contents of one batch, each once, and the cases to lock. Positions begin at 1, as in SQL. */
+export class CaseContents {
+  readonly #keys: CaseKeys;
+  readonly #knownNo: (name: string) => number;
+  readonly #places = new Map<string, number>();
+  readonly #attached: AttachedArtifact[] = [];
+  readonly #keyNos: number[] = [];
+  readonly #bytes = new ByteColumn();
+  readonly #cases = new Map<string, number>();
+
+  constructor(keys: CaseKeys, knownNo: (name: string) => number) {
+    this.#keys = keys;
+    this.#knownNo = knownNo;
+  }
+
+  /** The names of the contents, in their order. */
+  get names(): readonly string[] {
+    return [...this.#places.keys()];
+  }
+
+  /** The cases of the batch; 0 is the key of one without content. */
+  get caseIds(): readonly string[] {
+    return [...this.#cases.keys()];
+  }
+  get caseKeys(): readonly number[] {
+    return [...this.#cases.values()];
+  }
+
+  lockCase(case_id: string, key_no = 0): void {
+    this.#cases.set(case_id, Math.max(key_no, this.#cases.get(case_id) ?? 0));
+  }
+
+  /** Adds a content, unless the batch has it already. @returns its position */
+  add(attached: AttachedArtifact): number {
+    const { artifact, sha256: hash } = attached;
+    const { case_id, kind, bytes } = artifact;
+    const key = case_id === null ? null : this.#keys.currentKey(case_id);
+    if (case_id !== null) this.lockCase(case_id, key?.no);
+    const name = `${case_id ?? ''} ${key?.no ?? 0} ${kind} ${hash}`;
+    const place = this.#places.get(name);
+    if (place !== undefined) return place;
+    this.#places.set(name, this.#places.size + 1);
+    this.#attached.push(attached);
+    this.#keyNos.push(key?.no ?? 0);
+    const stored = this.#knownNo(name) > 0 ? NOTHING : (key?.cipher.seal(bytes, Buffer.from(hash, 'hex')) ?? bytes);
+    this.#bytes.add(stored);
+    return this.#places.size;
+  }
+
+  parameters(): readonly unknown[] {
+    return [
+      this.names.map(this.#knownNo),
+      this.#attached.map(({ artifact }) => artifact.case_id),
+      this.#attached.map(({ artifact }) => artifact.kind),
+      this.#attached.map(({ artifact }) => artifact.bytes.byteLength),
+      this.#keyNos,
+      this.#bytes.at,
+      this.#bytes.lengths,
+      Buffer.from(this.#attached.map(({ sha256: hash }) => hash).join(''), 'hex'),
+      this.#bytes.toBuffer(),
+    ];
+  }
+}
+
+const NOTHING = new Uint8Array();
+
+const COLUMNS = 'a.artifact_no, a.case_id, a.sha256, a.kind, a.byte_size, a.key_no';
+const REST = `(SELECT string_agg(c.bytes, ''::bytea ORDER BY c.chunk_no) FROM artifact_chunks c
+  WHERE c.artifact_no = a.artifact_no) AS rest`;
+const SMALL_CONTENTS = `SELECT ${COLUMNS}, CASE WHEN a.byte_size <= ${SMALL_BYTES_MAX} THEN a.bytes END AS bytes,
+  a.byte_size > ${SMALL_BYTES_MAX} AS omitted, NULL AS rest FROM artifacts a WHERE a.artifact_no = ANY ($1::bigint[])`;
+const LARGE_CONTENT = `SELECT ${COLUMNS}, a.bytes, ${REST} FROM artifacts a WHERE a.artifact_no = $1`;
+/** The last one: earlier ones may have been erased before the case was used again. */
+const CONTENT_BY_HASH = `SELECT ${COLUMNS}, a.bytes, ${REST} FROM artifacts a
+  WHERE a.sha256 = $1 AND a.case_id IS NOT DISTINCT FROM $2 ORDER BY a.artifact_no DESC LIMIT 1`;
+
+function kindOf(row: Row): ArtifactKind {
+  const kind = ARTIFACT_KINDS.find((name) => name === row['kind']);
+  if (kind !== undefined) return kind;
+  throw tamperedError(`stored content has no known kind: ${JSON.stringify(row['kind'])}`);
+}
+
+/** One after another: each may be large. */
+export async function inOrder(
+  numbers: readonly number[],
+  read: (no: number) => Promise<StoredArtifact>,
+): Promise<readonly StoredArtifact[]> {
+  const contents: StoredArtifact[] = [];
+  for (const number of numbers) contents.push(await read(number));
+  return contents;
+}

@@ -1,0 +1,392 @@
+// The ledger store on a schema of a PostgreSQL database. Commits leave their appends pending: the sequencer integrates
+// them into the log. Any process can read the ledger. Only the process that holds the writer lock writes.
+//
+// Reads use connections of their own, so that they do not wait for commits (postgres-connection.ts). How a batch is
+// committed: postgres-writer.ts. The tables and their guards: postgres-schema.ts.
+
+import { resolve } from 'node:path';
+import type { StoredArtifact } from '../../core/contract/artifact-ref.js';
+import type { ArchiveTable } from '../../engine/ports/ledger/archives.js';
+import type { CaseKeyTable } from '../../engine/ports/ledger/case-key-table.js';
+import type {
+  CursorOptions,
+  EntryPlace,
+  EntryWithContent,
+  Erasure,
+  ErasureResult,
+  ErasureSeal,
+  Integration,
+  LedgerStore,
+  LogHead,
+  MarkKey,
+  MarkOf,
+  OpenTree,
+  PendingAppend,
+  RotationGate,
+  SnapshotCache,
+  StoredEntry,
+  TreeCursorOptions,
+  TreeEntry,
+  TreeSummary,
+} from '../../engine/ports/ledger/ledger-store.js';
+import type { RunRecordTable } from '../../engine/ports/ledger/run-records.js';
+import type { ClaimedDuty, Duty, GrownTree, SharedBatch, SharedLedgerStore } from '../../engine/ports/ledger/shared-store.js';
+import { CaseKeys } from '../keys/case-keys.js';
+import { notWriterError, unavailableError } from '../ledger/store-errors.js';
+import { asLedgerError, checkSchemaName, closedError, ReaderPool } from './postgres-connection.js';
+import type { KnownRotations, PostgresPlace, Queryable } from './postgres-connection.js';
+import { ownIdentity } from '../../system/process-identity.js';
+import { LedgerError } from '../../core/errors.js';
+import { PostgresAnnouncements } from './workers/postgres-announcements.js';
+import { noArchives } from './no-archives.js';
+import { postgresCaseKeyTable } from './postgres-case-keys.js';
+import {
+  claimDueTrees,
+  claimDuties,
+  hasDuties,
+  isStanding,
+  releaseDuties,
+  returnDuties,
+  treeLengths,
+} from './workers/postgres-duties.js';
+import { inOrder, type PostgresContents } from './postgres-contents.js';
+import { openContents } from './keys/postgres-key-proof.js';
+import { readMarks } from './postgres-marks.js';
+import { readLabelVersion } from './workers/postgres-labels.js';
+import { readQuotas } from './workers/postgres-quotas.js';
+import { openHeadTable, type PostgresHeadTable } from './workers/postgres-head-table.js';
+import { readRotations } from './workers/check-rotations.js';
+import { allowRotations, rotationGate } from './workers/postgres-rotation.js';
+import { createTables, openCopiedTables, openTables } from './postgres-tables.js';
+import { PostgresReader } from './postgres-reader.js';
+import { checkServer, checkSessions } from './check-server.js';
+import { PostgresRunRecords } from './postgres-run-records.js';
+import { PostgresWriter } from './postgres-writer.js';
+import { WriterSession, type LockMode } from './writer-session.js';
+
+/** Where a ledger is, and how to open it. */
+export interface PostgresStoreOptions {
+  /** The database, e.g. `postgres://user@host/database`. A pooler in front of it must use session pooling. */
+  readonly url: string;
+  /** The schema of the tables: lower-case letters, digits and _. @default 'turnpike' */
+  readonly schema?: string;
+  /**
+   * The directory for the keys that encrypt the contents of cases. Not in the database: a copy of the contents must not
+   * include the keys that decrypt them.
+   */
+  readonly caseKeysDir: string;
+  /**
+   * A database of another server, e.g. `postgres://user@host/database`, where each worker also stores its newest signed
+   * head. A worker without it sees heads only in its own key folder, so copies of that need it. Requires a key folder.
+   */
+  readonly heads?: string;
+  /** Opens the ledger for reading only; another process may write. @default false */
+  readonly readOnly?: boolean;
+  /**
+   * Joins as the only worker: no other process writes while this store is open. A rotation of the key needs that.
+   * @default false
+   */
+  readonly alone?: boolean;
+  /** Returns what signs erasure records; null or absent: erasures are not signed. */
+  readonly erasureSeal?: () => ErasureSeal | null;
+}
+
+/**
+ * Creates an empty ledger and opens it. The schema is created if it is missing.
+ * @throws LedgerError LEDGER_UNAVAILABLE if the schema has tables already, or the server does not fulfil the
+ * requirements of `openPostgresStore`
+ */
+export function createPostgresStore(options: PostgresStoreOptions): Promise<SharedLedgerStore> {
+  return openStore(options, createTables);
+}
+
+/**
+ * Opens an existing ledger.
+ * @throws LedgerError LEDGER_UNAVAILABLE if the schema has no ledger, or another version of Turnpike wrote it; for
+ * writing, also if commits of the server can be lost, or a connection does not keep its session
+ * @throws LedgerError LEDGER_TAMPERED if the tables are not those of a ledger, or triggers were removed
+ * @throws UsageError for an invalid schema name
+ */
+export function openPostgresStore(options: PostgresStoreOptions): Promise<SharedLedgerStore> {
+  return openStore(options, (client, schema) => openTables(client, schema, options.readOnly ?? false));
+}
+
+type CopyStoreOptions = Omit<PostgresStoreOptions, 'readOnly' | 'alone'>;
+
+/** Opens an unfinished copy for reading, so that it can be verified. @throws like `openPostgresStore` */
+export function openCopiedPostgresStore(options: CopyStoreOptions): Promise<LedgerStore> {
+  return openStore({ ...options, readOnly: true }, (client, schema) => openCopiedTables(client, schema, true));
+}
+
+/** Opens a ledger for a copy, also one that was copied before. @throws like `openPostgresStore` */
+export function openPostgresSourceStore(options: CopyStoreOptions): Promise<LedgerStore> {
+  return openStore({ ...options, isCopySource: true }, (client, schema) => openTables(client, schema, false));
+}
+
+async function openStore(
+  options: PostgresStoreOptions & Pick<PostgresPlace, 'isCopySource'>,
+  prepare: (client: Queryable, schema: string) => Promise<void>,
+): Promise<SharedLedgerStore> {
+  const { url, schema = 'turnpike', caseKeysDir, readOnly = false, alone = false, erasureSeal = () => null } = options;
+  checkSchemaName(schema);
+  const place = { url, schema, readOnly, isCopySource: options.isCopySource ?? false, isAlone: alone };
+  const pool = new ReaderPool(place);
+  let rotations: KnownRotations;
+  let headTable: PostgresHeadTable | null = null;
+  try {
+    const client = await pool.connect();
+    try {
+      await checkServer(client, readOnly);
+      if (options.heads !== undefined) headTable = await openHeadTable(options.heads, client, readOnly);
+      await prepare(client, schema);
+      // The caller reads the key folder later.
+      rotations = await readRotations(client);
+    } finally {
+      client.release();
+    }
+    if (!readOnly) await checkSessions(pool);
+    const keys = new CaseKeys(resolve(caseKeysDir), erasureSeal);
+    const contents = await openContents(pool, keys, readOnly || place.isCopySource);
+    return new PostgresLedgerStore({ ...place, rotations }, pool, contents, headTable);
+  } catch (cause) {
+    await Promise.all([pool.close(), headTable?.close()]);
+    throw asLedgerError(cause, `the ledger in schema ${schema} cannot be opened`);
+  }
+}
+
+class PostgresLedgerStore implements SharedLedgerStore {
+  readonly #place: PostgresPlace;
+  readonly #pool: ReaderPool;
+  readonly #reader: PostgresReader;
+  readonly #contents: PostgresContents;
+  readonly #runRecords: PostgresRunRecords;
+  readonly #announcements: PostgresAnnouncements;
+  #writer: PostgresWriter | null = null;
+  /** An `acquire` that has not ended. */
+  #acquiring: Promise<unknown> = Promise.resolve();
+
+  constructor(place: PostgresPlace, pool: ReaderPool, contents: PostgresContents, headTable: PostgresHeadTable | null) {
+    this.#place = place;
+    this.headTable = headTable;
+    this.#pool = pool;
+    this.#reader = new PostgresReader(pool);
+    this.#contents = contents;
+    this.#runRecords = new PostgresRunRecords(pool);
+    this.#announcements = new PostgresAnnouncements(place);
+    this.caseKeys = postgresCaseKeyTable({
+      contents: this.#contents,
+      onSession: async (work) => this.#requireWriter().exclusively(work),
+      epoch: () => this.#requireWriter().epoch,
+    });
+  }
+
+  readonly records = null;
+  readonly caseKeys: CaseKeyTable;
+  readonly headTable: PostgresHeadTable | null;
+
+  readonly snapshots: SnapshotCache = {
+    load: (tree_id) => this.#contents.snapshot(tree_id),
+  };
+
+  readonly runRecords: RunRecordTable = {
+    unrecorded: () => this.#runRecords.unrecorded(),
+    save: async (batch) => this.#requireWriter().saveRecords(batch),
+    trees: () => this.#runRecords.trees(),
+    recorded: (tree_id) => this.#runRecords.recorded(tree_id),
+    load: (tree_id, run_id) => this.#runRecords.load(tree_id, run_id),
+    count: (tree_id) => this.#runRecords.count(tree_id),
+  };
+
+  readonly archives: ArchiveTable = noArchives((value) => this.#answer(value));
+
+  acquire(): Promise<number> {
+    return this.#becomeWriter('exclusive', (writer) => writer.beginEpoch());
+  }
+
+  join(): Promise<number> {
+    return this.#becomeWriter('shared', (writer) => writer.join(ownIdentity()));
+  }
+
+  /** One at a time. A writer keeps its session, unless it changes from the only writer to a worker or back. */
+  #becomeWriter(mode: LockMode, begin: (writer: PostgresWriter) => Promise<number>): Promise<number> {
+    const acquiring = this.#acquiring.then(async () => {
+      if (this.#pool.closed) throw closedError();
+      if (this.#place.readOnly) throw unavailableError('this ledger was opened only for reading');
+      if (this.#writer?.mode === mode) return begin(this.#writer);
+      await this.#writer?.close();
+      this.#writer = null;
+      const parts = { pool: this.#pool, reader: this.#reader, contents: this.#contents };
+      const writer = new PostgresWriter(parts, await WriterSession.lock(this.#place, mode));
+      try {
+        const number = await begin(writer);
+        this.#writer = writer;
+        return number;
+      } catch (error) {
+        await writer.close();
+        throw error;
+      }
+    });
+    this.#acquiring = acquiring.catch(() => undefined);
+    return acquiring;
+  }
+
+  async reopen(): Promise<void> {
+    await this.#requireWriter().reopen();
+  }
+
+  readonly commit: SharedLedgerStore['commit'] = async (batch) => this.#requireWriter().commit(batch);
+
+  readonly commitTrees: SharedLedgerStore['commitTrees'] = async (batch) => this.#requireWriter().commitTrees(batch);
+
+  async commitLocked<Made extends SharedBatch>(tree_ids: readonly string[], decide: () => Promise<Made>) {
+    return this.#requireWriter().commitLocked(tree_ids, decide);
+  }
+
+  readonly treeLengths: SharedLedgerStore['treeLengths'] = (tree_ids) => treeLengths(this.#pool, tree_ids);
+
+  readonly caseQuotas: SharedLedgerStore['caseQuotas'] = (case_ids) => readQuotas(this.#pool, case_ids);
+
+  readonly labelVersion: SharedLedgerStore['labelVersion'] = (case_id) => readLabelVersion(this.#pool, case_id);
+
+  async claimDueTrees(...claim: Parameters<SharedLedgerStore['claimDueTrees']>): Promise<readonly string[]> {
+    return this.#requireWriter().exclusively((send) => claimDueTrees(send, ...claim));
+  }
+
+  async claimDuties(...claim: Parameters<SharedLedgerStore['claimDuties']>): Promise<readonly ClaimedDuty[]> {
+    const { writer, performer } = this.#requirePerformer();
+    return writer.exclusively((send) => claimDuties(send, performer, ...claim));
+  }
+
+  async returnDuties(duties: readonly Duty[]): Promise<void> {
+    const { writer, performer } = this.#requirePerformer();
+    await writer.exclusively((send) => returnDuties(send, performer, duties));
+  }
+
+  async hasDuties(duties: readonly Duty[]): Promise<boolean> {
+    const { writer, performer } = this.#requirePerformer();
+    return writer.exclusively((send) => hasDuties(send, performer, duties));
+  }
+
+  async releaseDuties(duties: readonly Duty[]): Promise<void> {
+    const { writer, performer } = this.#requirePerformer();
+    if (duties.length > 0) await writer.exclusively((send) => releaseDuties(send, performer, duties));
+  }
+
+  subscribe(listener: (trees: readonly GrownTree[]) => void): () => void {
+    return this.#announcements.subscribe(listener);
+  }
+
+  async lead(): Promise<boolean> {
+    return this.#requireWriter().lead();
+  }
+
+  async isPerforming(): Promise<boolean> {
+    const { writer, performer } = this.#requirePerformer();
+    const ask = (): Promise<boolean> => writer.exclusively((send) => isStanding(send, performer));
+    try {
+      // A lost connection is noticed only by its use: the second question restores the session.
+      return await ask().catch(ask);
+    } catch (error) {
+      if (error instanceof LedgerError && error.code === 'LEDGER_CONFLICT') return false;
+      throw error;
+    }
+  }
+
+  async integrate(integration: Integration): Promise<boolean> {
+    return this.#requireWriter().integrate(integration);
+  }
+
+  async erase(erasure: Erasure): Promise<ErasureResult> {
+    return this.#requireWriter().erase(erasure);
+  }
+
+  async allowRotations(): Promise<void> {
+    await allowRotations((work) => this.#requireWriter().exclusively(work));
+  }
+
+  get rotation(): RotationGate {
+    return rotationGate((work) => this.#requireWriter().exclusively(work), this.#place);
+  }
+
+  sealErasures(seal: () => ErasureSeal | null): void {
+    this.#contents.keys.sealWith(seal);
+  }
+
+  head(): Promise<LogHead> {
+    return this.#reader.head();
+  }
+
+  log(fromIndex = 0, options: CursorOptions = {}): AsyncIterable<StoredEntry> {
+    return this.#reader.log(fromIndex, options);
+  }
+
+  leafHashes(fromIndex: number, limit: number): Promise<readonly string[]> {
+    return this.#reader.leafHashes(fromIndex, limit);
+  }
+
+  pending(limit: number): Promise<readonly PendingAppend[]> {
+    return this.#reader.pending(limit);
+  }
+
+  async *tree(tree_id: string, fromSeq = 0, options: CursorOptions = {}): AsyncIterable<TreeEntry> {
+    for await (const page of this.#reader.entries([{ tree_id, seq: fromSeq }], options)) {
+      for (const { entry } of page) yield entry;
+    }
+  }
+
+  async *histories(places: readonly EntryPlace[]): AsyncGenerator<EntryWithContent> {
+    for await (const page of this.#reader.entries(places)) {
+      const read = await this.#contents.read(page.flatMap(({ contents }) => contents));
+      for (const { entry, contents } of page) yield { entry, artifacts: await inOrder(contents, read) };
+    }
+  }
+
+  trees(options?: TreeCursorOptions): AsyncIterable<TreeSummary> {
+    return this.#reader.trees(options);
+  }
+
+  treesOf(case_id: string): Promise<readonly TreeSummary[]> {
+    return this.#reader.treesOf(case_id);
+  }
+
+  openTrees(): AsyncIterable<OpenTree> {
+    return this.#reader.openTrees();
+  }
+
+  async artifactsOf(place: EntryPlace): Promise<readonly StoredArtifact[]> {
+    if (this.#pool.closed) throw closedError();
+    const numbers = await this.#reader.contentNumbers(place);
+    return inOrder(numbers, await this.#contents.read(numbers));
+  }
+
+  artifact(case_id: string | null, sha256: string): Promise<Uint8Array | null> {
+    return this.#contents.find(case_id, sha256);
+  }
+
+  async marks<Key extends MarkKey>(keys: readonly Key[]): Promise<readonly (MarkOf<Key> | null)[]> {
+    return (await readMarks(this.#pool, keys)) as readonly (MarkOf<Key> | null)[];
+  }
+
+  async close(): Promise<void> {
+    await this.#acquiring;
+    const writer = this.#writer;
+    this.#writer = null;
+    await Promise.all([writer?.close(), this.#announcements.close(), this.#pool.close(), this.headTable?.close()]);
+  }
+
+  #requireWriter(): PostgresWriter {
+    if (this.#pool.closed) throw closedError();
+    if (this.#writer !== null) return this.#writer;
+    throw notWriterError();
+  }
+
+  #requirePerformer(): { readonly writer: PostgresWriter; readonly performer: number } {
+    const writer = this.#requireWriter();
+    if (writer.performer === null) throw notWriterError();
+    return { writer, performer: writer.performer };
+  }
+
+  #answer<T>(value: T): Promise<T> {
+    return this.#pool.closed ? Promise.reject(closedError()) : Promise.resolve(value);
+  }
+}

@@ -1,0 +1,204 @@
+// The tables of a ledger in PostgreSQL, as numbered migrations. A released migration never changes.
+//
+// Rows of `blocks`, `log`, `marks`, `artifacts` and `artifact_chunks` are never changed or removed: triggers refuse it.
+// The one exception is erasure, which replaces the bytes of a content by null. Triggers cost nothing on insertion.
+
+import type { LedgerError } from '../../core/errors.js';
+import { unavailableError } from '../ledger/store-errors.js';
+
+/** The format of the tables that this version creates. Migration n leads to format n. */
+export const FORMAT_VERSION = 4;
+/** The format of a ledger whose key was rotated: format 4 with two more columns. Earlier versions must refuse it. */
+export const FORMAT_ROTATED = 5;
+
+export const otherFormatError = (format: number, action: string): LedgerError =>
+  unavailableError(`the ledger has format ${format}, and this version reads ${FORMAT_ROTATED}: ${action}`);
+export const newerFormatError = (format: number): LedgerError =>
+  otherFormatError(format, 'use a newer version of Turnpike');
+
+/** Contents are stored in pieces of this many bytes. */
+export const CHUNK_BYTES = 1_024 * 1_024;
+
+/** Tables whose rows never change. */
+export const APPEND_ONLY_TABLES = ['blocks', 'log', 'marks'] as const;
+/** Tables whose rows never change, except that an erasure removes their bytes. */
+export const ERASABLE_TABLES = ['artifacts', 'artifact_chunks'] as const;
+
+/** Names compare by their bytes, whatever the collation of the database. */
+const NAME = 'text COLLATE "C"';
+
+const TABLES = `
+  CREATE TABLE meta (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    format integer NOT NULL,
+    epoch bigint NOT NULL DEFAULT 0
+  );
+  CREATE TABLE head (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    size bigint NOT NULL,
+    root bytea NOT NULL,
+    frontier bytea NOT NULL
+  );
+  -- The number of the last destroyed key of each case: nothing is stored under it any more.
+  CREATE TABLE cases (
+    case_id ${NAME} PRIMARY KEY,
+    erased_key integer NOT NULL DEFAULT 0,
+    quota_version text NOT NULL DEFAULT ''
+  );
+  -- What decided changes may add to the sandbox of their case, until their step is recorded. The whole amount counts
+  -- once another change affects one of the paths.
+  CREATE TABLE reservations (
+    case_id ${NAME} NOT NULL,
+    reservation_key ${NAME} NOT NULL,
+    tree_id ${NAME} NOT NULL,
+    run_id ${NAME} NOT NULL,
+    paths text[] NOT NULL,
+    bytes bigint NOT NULL,
+    files bigint NOT NULL,
+    whole_bytes bigint NOT NULL,
+    whole_files bigint NOT NULL,
+    PRIMARY KEY (case_id, reservation_key)
+  );
+  CREATE INDEX reservations_of_tree ON reservations (tree_id, run_id);
+  CREATE TABLE trees (
+    tree_id ${NAME} PRIMARY KEY,
+    opened bigint NOT NULL,
+    case_id ${NAME},
+    head_seq integer NOT NULL DEFAULT 0,
+    head_hash bytea,
+    ended boolean NOT NULL DEFAULT false,
+    unfinished boolean NOT NULL DEFAULT true,
+    wake_at text
+  ) WITH (fillfactor = 70);
+  CREATE INDEX trees_of_case ON trees (case_id, opened);
+  CREATE INDEX trees_open ON trees (opened) WHERE NOT ended;
+  CREATE INDEX trees_waking ON trees (wake_at COLLATE "C") WHERE NOT ended AND wake_at IS NOT NULL;
+  -- One row for each append. The texts of its entries are separated by newlines, its types by blanks.
+  CREATE TABLE blocks (
+    tree_id ${NAME} NOT NULL,
+    seq integer NOT NULL,
+    commit_no bigint NOT NULL,
+    types text NOT NULL,
+    leaf_hashes bytea NOT NULL,
+    text_bytes integer NOT NULL,
+    texts text COMPRESSION lz4 NOT NULL,
+    artifact_entries integer[],
+    artifact_nos bigint[],
+    PRIMARY KEY (tree_id, seq)
+  );
+  CREATE TABLE pending (
+    commit_no bigint NOT NULL UNIQUE,
+    tree_id ${NAME} NOT NULL,
+    seq integer NOT NULL,
+    PRIMARY KEY (tree_id, seq)
+  );
+  -- One row for each append: the log index of its first entry.
+  CREATE TABLE log (
+    log_index bigint PRIMARY KEY,
+    tree_id ${NAME} NOT NULL,
+    seq integer NOT NULL,
+    UNIQUE (tree_id, seq)
+  );
+  CREATE INDEX log_first ON log (log_index) WHERE seq = 0;
+  -- The bytes of a content are encrypted with the key of its case; key_no is 0 for content without a case. Bytes above
+  -- one chunk are in artifact_chunks. Null bytes were erased.
+  CREATE TABLE artifacts (
+    artifact_no bigint PRIMARY KEY,
+    case_id ${NAME},
+    sha256 bytea NOT NULL,
+    kind text NOT NULL,
+    byte_size bigint NOT NULL,
+    key_no integer NOT NULL,
+    bytes bytea
+  );
+  ALTER TABLE artifacts ALTER bytes SET STORAGE EXTERNAL;
+  CREATE INDEX artifacts_by_hash ON artifacts (sha256, artifact_no);
+  CREATE INDEX artifacts_of_case ON artifacts (case_id, key_no) WHERE case_id IS NOT NULL;
+  CREATE TABLE artifact_chunks (
+    artifact_no bigint NOT NULL,
+    chunk_no integer NOT NULL,
+    bytes bytea,
+    PRIMARY KEY (artifact_no, chunk_no)
+  );
+  ALTER TABLE artifact_chunks ALTER bytes SET STORAGE EXTERNAL;
+  CREATE TABLE marks (
+    scope ${NAME} NOT NULL,
+    name ${NAME} NOT NULL,
+    seq integer NOT NULL,
+    run_id text,
+    step_index integer,
+    payload_sha256 text,
+    PRIMARY KEY (scope, name)
+  );
+  -- A cache: the state of a tree, encrypted like content. content_sha256 is the hash of the text before encryption.
+  CREATE TABLE snapshots (
+    tree_id ${NAME} PRIMARY KEY,
+    seq integer NOT NULL,
+    sha256 text NOT NULL,
+    case_id ${NAME},
+    key_no integer NOT NULL,
+    content_sha256 bytea NOT NULL,
+    bytes bytea NOT NULL
+  );
+  ALTER TABLE snapshots ALTER bytes SET COMPRESSION lz4;
+  CREATE INDEX snapshots_of_case ON snapshots (case_id);
+  CREATE TABLE unrecorded_trees (
+    place bigint PRIMARY KEY,
+    tree_id ${NAME} NOT NULL UNIQUE
+  );
+  CREATE TABLE recorded_trees (
+    tree_id ${NAME} PRIMARY KEY,
+    recorded bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
+    seq integer NOT NULL
+  );
+  CREATE TABLE run_records (
+    tree_id ${NAME} NOT NULL,
+    run_id ${NAME} NOT NULL,
+    record text COMPRESSION lz4 NOT NULL,
+    PRIMARY KEY (tree_id, run_id)
+  );
+  CREATE SEQUENCE opened_numbers;
+  CREATE SEQUENCE commit_numbers;
+  CREATE SEQUENCE artifact_numbers;`;
+
+const GUARDS = `
+  CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $body$
+  BEGIN
+    RAISE EXCEPTION 'rows of % are never changed or removed', TG_TABLE_NAME USING ERRCODE = 'TP003';
+  END $body$;
+  CREATE FUNCTION refuse_change_except_erasure() RETURNS trigger LANGUAGE plpgsql AS $body$
+  BEGIN
+    OLD.bytes := NULL;
+    IF NEW IS DISTINCT FROM OLD THEN
+      RAISE EXCEPTION 'rows of % are never changed, only erased', TG_TABLE_NAME USING ERRCODE = 'TP003';
+    END IF;
+    RETURN NEW;
+  END $body$;
+  ${APPEND_ONLY_TABLES.map(
+    (table) => `
+  CREATE TRIGGER guard_rows BEFORE UPDATE OR DELETE ON ${table} FOR EACH ROW EXECUTE FUNCTION refuse_change();
+  CREATE TRIGGER guard_table BEFORE TRUNCATE ON ${table} FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();`,
+  ).join('')}
+  ${ERASABLE_TABLES.map(
+    (table) => `
+  CREATE TRIGGER guard_changes BEFORE UPDATE ON ${table}
+    FOR EACH ROW EXECUTE FUNCTION refuse_change_except_erasure();
+  CREATE TRIGGER guard_rows BEFORE DELETE ON ${table} FOR EACH ROW EXECUTE FUNCTION refuse_change();
+  CREATE TRIGGER guard_table BEFORE TRUNCATE ON ${table} FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();`,
+  ).join('')}`;
+
+/** The number of triggers that guard the tables. */
+export const GUARDS_COUNT = 2 * APPEND_ONLY_TABLES.length + 3 * ERASABLE_TABLES.length;
+
+const FIRST_ROWS = `
+  INSERT INTO meta (format) VALUES (0);
+  INSERT INTO head (size, root, frontier) VALUES (0, sha256(''), '');`;
+
+/** The first migration creates the tables of format 1. */
+export const TABLES_OF_FORMAT_1 = `${TABLES}\n${GUARDS}\n${FIRST_ROWS}`;
+
+/**
+ * The texts of a usual append have 2 to 3 kB when they are compressed. Up to this size they stay in their row:
+ * otherwise each would need rows and an index entry in a second table.
+ */
+export const BLOCKS_OF_FORMAT_4 = 'ALTER TABLE blocks SET (toast_tuple_target = 8160);';

@@ -1,0 +1,93 @@
+// How a rotation of the ledger's key keeps all other writers out (decision 0058).
+//
+//   K1. It needs the writer lock alone, so that no worker signs with the old key.
+//   K2. `is_rotating` is durable before the key history can name the new key, and ends when everything is finished.
+//       Meanwhile only a process that is alone becomes a writer: it finishes what an interrupted rotation has left.
+//   K3. `rotations` counts the beginnings. A process that has read the key folder before one of them is refused, also
+//       when it restores a lost session.
+
+import { usageError } from '../../../core/errors.js';
+import type { RotationGate } from '../../../engine/ports/ledger/ledger-store.js';
+import type { PostgresPlace } from '../postgres-connection.js';
+import { FORMAT_ROTATED } from '../postgres-schema.js';
+import { inTransaction, TRY_TO_BE_ALONE, type SendStatement } from '../writer-session.js';
+
+const COLUMNS_OF_FORMAT_5 = `ALTER TABLE meta ADD COLUMN IF NOT EXISTS rotations integer NOT NULL DEFAULT 0,
+  ADD COLUMN IF NOT EXISTS is_rotating boolean NOT NULL DEFAULT false`;
+const SET_FORMAT = 'UPDATE meta SET format = greatest(format, $1)';
+const BEGIN_ROTATION = 'UPDATE meta SET rotations = rotations + 1, is_rotating = true RETURNING rotations';
+const SET_KEY = 'UPDATE installation SET vkey = $1 WHERE vkey <> $1';
+const END_ROTATION = 'UPDATE meta SET is_rotating = false WHERE is_rotating';
+
+/** Runs statements on the session of the writer. */
+type OnSession = <T>(work: (send: SendStatement) => Promise<T>) => Promise<T>;
+
+/** See `RotationGate`. */
+export const rotationGate = (onSession: OnSession, place: PostgresPlace): RotationGate => ({
+  isAlone: place.isAlone === true,
+  begin: async () => {
+    requireAlone(place);
+    await onSession((send) => beginRotation(send, place));
+  },
+  end: async (vkey) => {
+    requireAlone(place);
+    await onSession((send) => endRotation(send, vkey));
+  },
+});
+
+/**
+ * Sets the format that earlier versions refuse: a worker of such a version would not know the new keys. So no other
+ * process may write at that moment; from then on workers may.
+ * @throws UsageError while another process writes
+ */
+export async function allowRotations(onSession: OnSession): Promise<void> {
+  if (await onSession(hasRotatedFormat)) return;
+  const isSet = await onSession((send) =>
+    inTransaction(send, async () => {
+      const [row] = await send({ text: TRY_TO_BE_ALONE });
+      if (row?.['locked'] === 't') await setRotatedFormat(send);
+      return row?.['locked'] === 't';
+    }),
+  );
+  if (isSet) return;
+  throw usageError(
+    'before the first rotation of a key of this ledger no other process may write, because one of an earlier version ' +
+      'would not know the new key: stop all other workers, and try again',
+  );
+}
+
+/** Sets the format that earlier versions refuse, in a transaction. No other process may write. */
+export async function setRotatedFormat(send: SendStatement): Promise<void> {
+  await send({ text: COLUMNS_OF_FORMAT_5 });
+  await send({ text: SET_FORMAT, values: [FORMAT_ROTATED] });
+}
+
+/** K2, K3. */
+async function beginRotation(send: SendStatement, { rotations }: PostgresPlace): Promise<void> {
+  await inTransaction(send, () => setRotatedFormat(send));
+  const [row] = await send({ text: BEGIN_ROTATION });
+  if (rotations !== undefined) rotations.number = row?.['rotations'] ?? rotations.number;
+}
+
+/** Records the key in use, and lets others write again. */
+async function endRotation(send: SendStatement, vkey: string): Promise<void> {
+  if (!(await hasRotatedFormat(send))) return;
+  await inTransaction(send, async () => {
+    await send({ text: SET_KEY, values: [vkey] });
+    await send({ text: END_ROTATION });
+  });
+}
+
+async function hasRotatedFormat(send: SendStatement): Promise<boolean> {
+  const [row] = await send({ text: 'SELECT format FROM meta' });
+  return Number(row?.['format']) >= FORMAT_ROTATED;
+}
+
+/** K1. @throws UsageError for a worker that is not alone */
+function requireAlone({ isAlone }: PostgresPlace): void {
+  if (isAlone === true) return;
+  throw usageError(
+    'this key is rotated while no other process can write: stop all workers, and run `turnpike keys rotate --signing`, ' +
+      'or open the store with `alone: true`',
+  );
+}

@@ -1,0 +1,272 @@
+import { nameInLedger } from '../../../core/contract/entry-name.js';
+import {
+  ARTIFACT_KINDS,
+  type Artifact,
+  type ArtifactKind,
+  type StoredArtifact,
+} from '../../../core/contract/artifact-ref.js';
+import { sha256 } from '../../../core/contract/hash.js';
+import type { Batch, ErasureResult, Erasure } from '../../../engine/ports/ledger/ledger-store.js';
+import { SEAL_BYTES } from '../../keys/case-cipher.js';
+import { CaseKeyGuard } from '../../keys/case-key-guard.js';
+import type { CaseKeys } from '../../keys/case-keys.js';
+import {
+  INLINE_BYTES_MAX,
+  readArtifactFile,
+  removeArtifactFolder,
+  writeArtifactFile,
+} from './sqlite-artifact-files.js';
+import { artifactNumbers, type BlockContent, type AttachedArtifactNumbers } from '../sqlite-blocks.js';
+import type { SqliteConnection, SqliteStatement } from '../sqlite-binding.js';
+import { createLruMap } from '../../../system/lru-map.js';
+import { NEXT_ARTIFACT } from '../sqlite-schema.js';
+import { tamperedError } from '../../ledger/store-errors.js';
+
+/** Rows that one step adds to the index by hash: about 50 ms, with commits in between. */
+const INDEX_ROWS_MAX = 1_000;
+/** How many stored contents are recognised when they are stored again; policies are attached to every tree. */
+const RECENT_MAX = 1_024;
+/** Rows in one INSERT statement: for its rollback, each statement copies the pages that it changes. */
+const STATEMENT_ROWS = 8;
+const COLUMNS_COUNT = 7;
+
+interface ArtifactRow {
+  readonly artifact_no: number;
+  readonly case_id: string | null;
+  /** Lower-case hex. */
+  readonly sha256: string;
+  readonly kind: string;
+  readonly byte_size: number;
+  readonly bytes: Uint8Array | null;
+  /** The number of the key that encrypts the content; 0 for none. */
+  readonly sealed: number;
+}
+
+/** The read statements. A ledger last written before case keys existed has no column `sealed`. */
+interface ArtifactReadStatements {
+  readonly isSealable: boolean;
+  readonly byNumber: SqliteStatement;
+  readonly byIndex: SqliteStatement;
+  readonly byScan: SqliteStatement;
+}
+
+interface ArtifactWriteStatements {
+  readonly one: SqliteStatement;
+  readonly many: SqliteStatement;
+}
+
+/**
+ * The contents of a ledger, as rows and files; contents of a case are encrypted with its case key. Each read compares
+ * the content with its hash, so that no caller uses changed content. The verification of the ledger checks that it is
+ * the content that the entry names.
+ */
+export class SqliteArtifacts {
+  readonly #db: SqliteConnection;
+  readonly directory: string;
+  readonly keys: CaseKeys;
+  readonly guard: CaseKeyGuard;
+  #recent = createLruMap<number>(RECENT_MAX);
+  readonly #indexed: SqliteStatement;
+  readonly #indexRows: SqliteStatement;
+  readonly #setIndexed: SqliteStatement;
+  #reads: ArtifactReadStatements | null = null;
+  #writes: ArtifactWriteStatements | null = null;
+  #next = 0;
+  /** Column values of rows that are not inserted yet. */
+  #pendingValues: unknown[] = [];
+
+  constructor(db: SqliteConnection, directory: string, keys: CaseKeys) {
+    this.#db = db;
+    this.directory = directory;
+    this.keys = keys;
+    this.guard = new CaseKeyGuard(keys);
+    this.#indexed = db.prepare('SELECT artifacts_indexed FROM meta').pluck();
+    this.#indexRows = db.prepare(
+      `INSERT OR IGNORE INTO artifact_index SELECT sha256, artifact_no FROM artifacts
+       WHERE artifact_no >= ? AND artifact_no < ?`,
+    );
+    this.#setIndexed = db.prepare('UPDATE meta SET artifacts_indexed = ?');
+  }
+
+  /** Prepares for `storeAll`: from now on no other writer adds content. */
+  startWriting(): void {
+    const insert = 'INSERT INTO artifacts VALUES (?, ?, ?, ?, ?, ?, ?)';
+    this.#writes = {
+      one: this.#db.prepare(insert),
+      many: this.#db.prepare(insert + ', (?, ?, ?, ?, ?, ?, ?)'.repeat(STATEMENT_ROWS - 1)),
+    };
+    this.keys.finishErasures();
+    this.#pendingValues = [];
+    // Archived contents are no longer stored, so they must not be recognised.
+    this.#recent = createLruMap<number>(RECENT_MAX);
+    this.#next = Number(this.#db.prepare(`SELECT ${NEXT_ARTIFACT}`).pluck().get());
+  }
+
+  /**
+   * Stores the contents of a batch within the open transaction.
+   * @returns for each append the artifact numbers by entry position; undefined if nothing is attached
+   */
+  storeAll({ trees }: Batch): readonly (AttachedArtifactNumbers | undefined)[] {
+    const numbers = trees.map(({ artifacts }) => {
+      if (artifacts.length === 0) return undefined;
+      const attached = new Map<number, number[]>();
+      for (const { entry, artifact, sha256: hash } of artifacts) {
+        const artifact_no = this.#store(artifact, hash);
+        const known = attached.get(entry);
+        if (known === undefined) attached.set(entry, [artifact_no]);
+        else known.push(artifact_no);
+      }
+      return attached;
+    });
+    this.#flush();
+    return numbers;
+  }
+
+  /** @returns the number of its row, which may be an existing one */
+  #store({ case_id, kind, bytes }: Artifact, hash: string): number {
+    const key = `${case_id ?? ''} ${kind} ${hash}`;
+    const known = this.#recent.get(key);
+    if (known !== undefined) return known;
+    const sha256 = Buffer.from(hash, 'hex');
+    const caseKey = case_id === null ? null : this.keys.currentKey(case_id);
+    const stored = caseKey === null ? bytes : caseKey.cipher.seal(bytes, sha256);
+    const inFile = bytes.byteLength > INLINE_BYTES_MAX;
+    const sealed = caseKey?.no ?? 0;
+    if (inFile) writeArtifactFile({ directory: this.directory, case_id, sha256: hash, sealed }, stored);
+    const artifact_no = this.#next++;
+    this.#pendingValues.push(artifact_no, case_id, sha256, kind, bytes.byteLength, inFile ? null : stored, sealed);
+    if (this.#pendingValues.length === STATEMENT_ROWS * COLUMNS_COUNT) {
+      this.#writes?.many.run(this.#pendingValues);
+      this.#pendingValues = [];
+    }
+    this.#recent.set(key, artifact_no);
+    return artifact_no;
+  }
+
+  #flush(): void {
+    for (let at = 0; at < this.#pendingValues.length; at += COLUMNS_COUNT) {
+      this.#writes?.one.run(this.#pendingValues.slice(at, at + COLUMNS_COUNT));
+    }
+    this.#pendingValues = [];
+  }
+
+  /** The contents attached to an entry of a block, in their order. @throws LedgerError LEDGER_TAMPERED */
+  async readOf(
+    block: Pick<BlockContent, 'log_index' | 'artifacts'>,
+    place: number,
+  ): Promise<readonly StoredArtifact[]> {
+    const { byNumber } = this.#readStatements();
+    const rows = artifactNumbers(block.artifacts, place).map((number) => {
+      const row = byNumber.get(number) as ArtifactRow | undefined;
+      if (row === undefined)
+        throw tamperedError(`content of entry ${nameInLedger(block.log_index + place)} is missing`);
+      return row;
+    });
+    return Promise.all(
+      rows.map(async (row) => {
+        const { case_id, sha256: hash, byte_size } = row;
+        const kind = kindOf(row);
+        const bytes = await this.#readContent(row);
+        return bytes === null
+          ? { kind, case_id, withheld: 'erased', sha256: hash, byte_size }
+          : { kind, case_id, bytes };
+      }),
+    );
+  }
+
+  /**
+   * Finds content by hash, through the index and then through the rows that are not indexed yet.
+   * @returns null if it does not exist or was erased @throws LedgerError LEDGER_TAMPERED
+   */
+  async find(case_id: string | null, hash: string): Promise<Uint8Array | null> {
+    const { byIndex, byScan } = this.#readStatements();
+    const key = Buffer.from(hash, 'hex');
+    // The last row: earlier rows may have been erased before the case was used again.
+    for (const statement of [byIndex, byScan]) {
+      const row = statement.get(key, case_id) as ArtifactRow | undefined;
+      const content = row === undefined ? null : await this.#readContent(row);
+      if (content !== null) return content;
+    }
+    return null;
+  }
+
+  /** Extends the index by hash, within the open transaction. @returns whether rows remain */
+  indexNext(): boolean {
+    const from = Number(this.#indexed.get());
+    const end = Math.min(from + INDEX_ROWS_MAX, this.#next);
+    this.#indexRows.run(from, end);
+    this.#setIndexed.run(end);
+    return end < this.#next;
+  }
+
+  /** Destroys the key of a case that has or had content: a copy of archived rows may still exist. */
+  destroyKey({ case_id, ...erasure }: Erasure, { contents }: ErasureResult): void {
+    if (contents === 0 && !this.keys.has(case_id)) return;
+    // The same content is stored again from now on, under a new key.
+    this.#recent = createLruMap(RECENT_MAX);
+    this.keys.destroy(case_id, this.#next, erasure);
+    removeArtifactFolder(this.directory, case_id);
+  }
+
+  /** The statements for the current tables, which a writer may upgrade while others read. */
+  #readStatements(): ArtifactReadStatements {
+    if (this.#reads?.isSealable) return this.#reads;
+    const isSealable = this.#isSealable();
+    if (this.#reads !== null && !isSealable) return this.#reads;
+    const columns = `a.artifact_no, a.case_id, lower(hex(a.sha256)) AS sha256, a.kind, a.byte_size, a.bytes, ${isSealable ? 'a.sealed' : '0 AS sealed'}`;
+    this.#reads = {
+      isSealable,
+      byNumber: this.#db.prepare(`SELECT ${columns} FROM artifacts a WHERE a.artifact_no = ?`),
+      byIndex: this.#db.prepare(
+        `SELECT ${columns} FROM artifact_index i JOIN artifacts a USING (artifact_no)
+         WHERE i.sha256 = ? AND a.sha256 = i.sha256 AND a.case_id IS ? ORDER BY i.artifact_no DESC LIMIT 1`,
+      ),
+      byScan: this.#db.prepare(
+        `SELECT ${columns} FROM artifacts a
+         WHERE a.artifact_no >= (SELECT artifacts_indexed FROM meta) AND a.sha256 = ? AND a.case_id IS ?
+         ORDER BY a.artifact_no DESC LIMIT 1`,
+      ),
+    };
+    return this.#reads;
+  }
+
+  #isSealable(): boolean {
+    const sql = "SELECT count(*) FROM pragma_table_info('artifacts') WHERE name = 'sealed'";
+    return this.#db.prepare(sql).pluck().get() === 1;
+  }
+
+  /** @returns null if the content was erased, perhaps during the read */
+  async #readContent(row: ArtifactRow): Promise<Uint8Array | null> {
+    try {
+      return await this.#openContent(row);
+    } catch (error) {
+      const now = this.#readStatements().byNumber.get(row.artifact_no) as ArtifactRow | undefined;
+      if (now?.case_id != null && now.sealed !== 0) {
+        if (now.sealed !== row.sealed || 'erased_below' in this.keys.get(now.case_id, now.sealed))
+          return this.#openContent(now);
+      }
+      throw error;
+    }
+  }
+
+  /** @returns null if the content was erased */
+  async #openContent(row: ArtifactRow): Promise<Uint8Array | null> {
+    const { case_id, sha256: hash, byte_size, bytes: inline, sealed } = row;
+    const cipher = sealed === 0 || case_id === null ? null : this.keys.get(case_id, sealed);
+    const place = { directory: this.directory, case_id, sha256: hash, sealed };
+    if (cipher !== null && 'erased_below' in cipher) {
+      if (row.artifact_no < cipher.erased_below) return null;
+      throw tamperedError(`the content stored as ${hash} passes for erased, and came later`);
+    }
+    const stored = inline ?? (await readArtifactFile(place, byte_size + (cipher === null ? 0 : SEAL_BYTES)));
+    const bytes = cipher === null ? stored : cipher.open(stored, Buffer.from(hash, 'hex'));
+    if (bytes?.byteLength === byte_size && sha256(bytes) === hash) return bytes;
+    throw tamperedError(`the content stored as ${hash} is not what it was`);
+  }
+}
+
+function kindOf({ kind }: ArtifactRow): ArtifactKind {
+  const known = ARTIFACT_KINDS.find((name) => name === kind);
+  if (known !== undefined) return known;
+  throw tamperedError(`stored content has no known kind: ${JSON.stringify(kind)}`);
+}

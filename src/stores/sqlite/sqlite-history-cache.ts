@@ -1,0 +1,216 @@
+// The history cache of readers, in a separate database file next to the ledger. A reader cannot write into the ledger,
+// and the writer does not wait for readers. A reader that cannot write this file caches in memory.
+
+import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
+import { LedgerError } from '../../core/errors.js';
+import { errorCode } from '../../system/error-code.js';
+import { refuseSpecialFile } from '../../system/files/open-file.js';
+import type { EndedRuns, HistoryCache, ReplayPoint, HistorySnapshot } from '../../core/replay/history-cache.js';
+import { connectSqlite, type SqliteConnection } from './sqlite-binding.js';
+
+/** "TPHC". */
+const APPLICATION_ID = 0x54504843;
+/** Increased whenever the cached data changes its form: a file of an older format is discarded. */
+const FORMAT = 2;
+/** In ms: two readers may store the same replay point at the same time. */
+export const BUSY_MS = 2_000;
+
+const TABLES = `
+CREATE TABLE IF NOT EXISTS points (
+  size INTEGER PRIMARY KEY,
+  live TEXT NOT NULL,
+  live_sha256 TEXT NOT NULL,
+  ended TEXT NOT NULL,
+  ended_sha256 TEXT NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS snapshots (
+  tree_id TEXT NOT NULL,
+  size INTEGER NOT NULL,
+  text TEXT NOT NULL,
+  sha256 TEXT NOT NULL,
+  PRIMARY KEY (tree_id, size)
+) STRICT;
+CREATE TABLE IF NOT EXISTS wipes (id INTEGER PRIMARY KEY CHECK (id = 1), no INTEGER NOT NULL) STRICT;
+INSERT OR IGNORE INTO wipes VALUES (1, 0);
+PRAGMA application_id = ${APPLICATION_ID};
+PRAGMA user_version = ${FORMAT};
+`;
+
+/** In place of a file name: a cache in memory. */
+export const IN_MEMORY = ':memory:';
+
+/** @throws if the file is not a history cache of this format */
+export function checkFormat(db: SqliteConnection): void {
+  const [application, format] = ['application_id', 'user_version'].map((name) => db.pragma(name, { simple: true }));
+  if (application !== APPLICATION_ID || format !== FORMAT) throw new Error('another file');
+}
+
+/** The cache in `file`, created on first use; in memory if that fails. @param busy_ms wait for other processes */
+export const sqliteHistoryCache = (file: string, busy_ms = BUSY_MS): HistoryCache =>
+  new SqliteHistoryCache(file, busy_ms);
+
+class SqliteHistoryCache implements HistoryCache {
+  readonly #file: string;
+  readonly #busy_ms: number;
+  #db: SqliteConnection | null = null;
+  /** Value of the wipe counter when a point was last read: `save` rejects points folded from a state wiped since. */
+  #wipes = -1;
+
+  constructor(file: string, busy_ms: number) {
+    this.#file = file;
+    this.#busy_ms = busy_ms;
+  }
+
+  point(size: number): Promise<ReplayPoint | null> {
+    const sql =
+      'SELECT size, live, live_sha256, ended, ended_sha256 FROM points WHERE size <= ? ORDER BY size DESC LIMIT 1';
+    return this.#try((db) => {
+      this.#wipes = wipesOf(db);
+      return (db.prepare(sql).get(size) as ReplayPoint | undefined) ?? null;
+    }, null);
+  }
+
+  ended(size: number): Promise<readonly EndedRuns[]> {
+    const sql = 'SELECT size, ended, ended_sha256 FROM points WHERE size <= ? ORDER BY size';
+    return this.#try((db) => db.prepare(sql).all(size) as EndedRuns[], []);
+  }
+
+  snapshot(tree_id: string, size: number): Promise<HistorySnapshot | null> {
+    const sql = 'SELECT tree_id, size, text, sha256 FROM snapshots WHERE tree_id = ? AND size = ?';
+    return this.#try((db) => (db.prepare(sql).get(tree_id, size) as HistorySnapshot | undefined) ?? null, null);
+  }
+
+  save(point: ReplayPoint, snapshots: readonly HistorySnapshot[], after: number): Promise<boolean> {
+    return this.#try((db) => {
+      const before = db.prepare('SELECT 1 FROM points WHERE size = ?').pluck();
+      const addPoint = db.prepare(
+        'INSERT OR REPLACE INTO points VALUES (@size, @live, @live_sha256, @ended, @ended_sha256)',
+      );
+      const addSnapshot = db.prepare('INSERT OR REPLACE INTO snapshots VALUES (@tree_id, @size, @text, @sha256)');
+      return db
+        .transaction(() => {
+          if (wipesOf(db) !== this.#wipes) return false;
+          if (after > 0 && before.get(after) === undefined) return false;
+          for (const snapshot of snapshots) addSnapshot.run(snapshot);
+          addPoint.run(point);
+          return true;
+        })
+        .immediate();
+    }, false);
+  }
+
+  clear(): Promise<void> {
+    return this.#try((db) => void db.exec('DELETE FROM points; DELETE FROM snapshots;'), undefined);
+  }
+
+  wipe(): Promise<void> {
+    return new Promise((resolve) => {
+      try {
+        this.#wipe();
+        resolve();
+      } catch (cause) {
+        const message = `${this.#file} cannot be wiped now: repeat the erasure, or remove the file`;
+        throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message, cause });
+      }
+    });
+  }
+
+  #wipe(): void {
+    // A cache in memory does not show the state of the file.
+    if (this.#db?.memory === true) void this.close();
+    this.#db ??= this.#open();
+    if (this.#db.memory) {
+      removeFiles(this.#file);
+      if (existsSync(this.#file)) throw new Error('the file still exists');
+      return;
+    }
+    const db = this.#db;
+    // Waits for other processes and for the disk: without a flush, power loss would restore the deleted rows.
+    db.pragma(`busy_timeout = ${BUSY_MS}`);
+    db.pragma('synchronous = FULL');
+    try {
+      db.exec('BEGIN IMMEDIATE; UPDATE wipes SET no = no + 1; DELETE FROM points; DELETE FROM snapshots; COMMIT;');
+      // Free pages of the file, and its WAL, still contain the deleted rows.
+      db.exec('VACUUM');
+      const [checkpoint] = db.pragma('wal_checkpoint(TRUNCATE)') as { readonly busy: number }[];
+      if (checkpoint?.busy !== 0) throw new Error('a reader blocks the checkpoint');
+    } finally {
+      if (db.inTransaction) db.exec('ROLLBACK');
+      db.pragma('synchronous = OFF');
+      db.pragma(`busy_timeout = ${this.#busy_ms}`);
+    }
+  }
+
+  close(): Promise<void> {
+    this.#db?.close();
+    this.#db = null;
+    return Promise.resolve();
+  }
+
+  #open(): SqliteConnection {
+    const db = openCache(this.#file, this.#busy_ms);
+    if (this.#wipes < 0) this.#wipes = wipesOf(db);
+    return db;
+  }
+
+  /** A failure of the file loses cached data and nothing else. */
+  #try<T>(work: (db: SqliteConnection) => T, fallback: T): Promise<T> {
+    try {
+      this.#db ??= this.#open();
+      return Promise.resolve(work(this.#db));
+    } catch (error) {
+      if (errorCode(error).startsWith('SQLITE_BUSY')) return Promise.resolve(fallback);
+      this.#db?.close();
+      if (/^SQLITE_(?:CORRUPT|NOTADB)/.test(errorCode(error))) removeFiles(this.#file);
+      this.#db = openInMemory();
+      return Promise.resolve(fallback);
+    }
+  }
+}
+
+const wipesOf = (db: SqliteConnection): number => Number(db.prepare('SELECT no FROM wipes').pluck().get());
+
+function openCache(file: string, busy_ms: number): SqliteConnection {
+  if (file === IN_MEMORY) return openInMemory();
+  try {
+    return openFile(file, busy_ms);
+  } catch {
+    // The file is damaged, of another format, or not writable: try to create a new one.
+  }
+  try {
+    removeFiles(file);
+    return openFile(file, busy_ms);
+  } catch {
+    return openInMemory();
+  }
+}
+
+function removeFiles(file: string): void {
+  for (const end of ['', '-wal', '-shm']) rmSync(`${file}${end}`, { force: true });
+}
+
+/** @throws if the file cannot be used */
+function openFile(file: string, busy_ms: number): SqliteConnection {
+  refuseSpecialFile(file);
+  // Created here with its mode: SQLite gives its WAL and shared-memory files the same mode.
+  closeSync(openSync(file, 'a', 0o600));
+  const db = connectSqlite(file, { timeout: busy_ms });
+  try {
+    const application = db.pragma('application_id', { simple: true });
+    if (application !== 0) checkFormat(db);
+    db.pragma('journal_mode = WAL');
+    db.pragma('synchronous = OFF');
+    db.pragma('secure_delete = ON');
+    if (application === 0) db.exec(TABLES);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+function openInMemory(): SqliteConnection {
+  const db = connectSqlite(IN_MEMORY);
+  db.exec(TABLES);
+  return db;
+}

@@ -1,0 +1,387 @@
+// The ledger store on one SQLite file in WAL mode; large contents are in files next to it. Any process can read the
+// ledger, also while another one writes. Only the process that holds the writer lock writes. The tables and their
+// guards: sqlite-schema.ts.
+
+import { dirname, join, resolve } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { StoredArtifact } from '../../core/contract/artifact-ref.js';
+import { InvariantError } from '../../core/errors.js';
+import type {
+  Batch,
+  CommitResult,
+  CursorOptions,
+  EntryPlace,
+  EntryWithContent,
+  ErasureResult,
+  Erasure,
+  ErasureSeal,
+  Integration,
+  LedgerStore,
+  LogHead,
+  MarkKey,
+  MarkOf,
+  OpenTree,
+  PendingAppend,
+  StoredEntry,
+  SnapshotCache,
+  TreeCursorOptions,
+  TreeSummary,
+} from '../../engine/ports/ledger/ledger-store.js';
+import type { ArchiveTable } from '../../engine/ports/ledger/archives.js';
+import type { CaseKeyTable } from '../../engine/ports/ledger/case-key-table.js';
+import type { LedgerRecords } from '../../engine/ports/effects/records.js';
+import type { EndedTree, RunRecordTable } from '../../engine/ports/ledger/run-records.js';
+import type { SqliteArchives } from './content/sqlite-archives.js';
+import { sqliteCaseKeyTable } from './content/sqlite-case-key-table.js';
+import { vacuum, removeArchived, sweepContents } from './content/sqlite-remove-archived.js';
+import type { SqliteConnection } from './sqlite-binding.js';
+import type { BlockContent } from './sqlite-blocks.js';
+import {
+  asLedgerError,
+  checkWritable,
+  createDatabase,
+  isRotatedFormat,
+  setRotatedFormat,
+  truncateWal,
+} from './sqlite-database.js';
+import { SqliteLedgerRecords } from '../records/sqlite-ledger-records.js';
+import { CaseKeys } from '../keys/case-keys.js';
+import { openComponents, type ContentStorage, type LedgerAccess, type SqliteComponents } from './sqlite-components.js';
+import { readPages, type PageReader, type SqliteReader } from './sqlite-reader.js';
+import { notWriterError, unavailableError } from '../ledger/store-errors.js';
+import type { SqliteRunRecords } from './sqlite-run-records.js';
+import type { SqliteTrees } from './sqlite-trees.js';
+import { lockWriter, type WriterLock } from './writer-lock.js';
+import { SqliteWriter } from './sqlite-writer.js';
+
+/** How often a reader begins again while other processes change the file. */
+const READ_TRIES_MAX = 20;
+
+/** The paths of a ledger, and how to open it. */
+export interface SqliteStoreOptions {
+  /** The database file. The writer lock is the file `<file>.lock`. */
+  readonly file: string;
+  /** The directory for contents that are too large for the database. */
+  readonly artifactsDir: string;
+  /** The directory for the keys that encrypt the contents of cases. Default: `keys/cases` next to `artifactsDir`. */
+  readonly caseKeysDir?: string;
+  /** Opens the ledger for reading only; another process may write. @default false */
+  readonly readOnly?: boolean;
+  /** Opens the ledger for reading only, and changes no file, also on a read-only file system. @default false */
+  readonly untouched?: boolean;
+  /** Returns what signs erasure records; null or absent: erasures are not signed. */
+  readonly erasureSeal?: () => ErasureSeal | null;
+  /** @internal Number of index rows in one stretch; tests set fewer. @default STRETCH_ROWS */
+  readonly stretchRows?: number;
+}
+
+/**
+ * Creates an empty ledger and opens it.
+ * @throws LedgerError LEDGER_UNAVAILABLE if the file exists already or cannot be created
+ */
+export function createSqliteStore(options: SqliteStoreOptions): LedgerStore {
+  createDatabase(resolve(options.file));
+  return openSqliteStore(options);
+}
+
+/**
+ * Opens an existing ledger.
+ * @throws LedgerError LEDGER_UNAVAILABLE if the file does not exist, or another version of Turnpike wrote it
+ * @throws LedgerError LEDGER_TAMPERED if the file is not a ledger, or its tables or triggers were changed
+ */
+export function openSqliteStore(options: SqliteStoreOptions): LedgerStore {
+  const { file, artifactsDir, readOnly = false, untouched = false, erasureSeal = () => null, stretchRows } = options;
+  // Not inside the artifacts directory: a copy of the contents must not include the keys that decrypt them.
+  const { caseKeysDir = join(dirname(resolve(artifactsDir)), 'keys', 'cases') } = options;
+  const keys = new CaseKeys(resolve(caseKeysDir), erasureSeal);
+  const access = untouched ? 'untouched' : readOnly ? 'read' : 'write';
+  return new SqliteLedgerStore(resolve(file), { directory: resolve(artifactsDir), keys }, access, stretchRows);
+}
+
+/** An open ledger file. How a batch is committed: sqlite-writer.ts. */
+class SqliteLedgerStore implements LedgerStore {
+  readonly #file: string;
+  readonly #access: LedgerAccess;
+  readonly #contents: ContentStorage;
+  readonly #stretchRows: number | undefined;
+  readonly records: LedgerRecords | null;
+  readonly caseKeys: CaseKeyTable;
+  /** `reopen` replaces these components. */
+  #parts: SqliteComponents;
+  /** The writer lock, and the writer; null after `reopen`, until `acquire` is called again. */
+  #writerState: { readonly lock: WriterLock; readonly writer: SqliteWriter | null } | null = null;
+
+  constructor(file: string, contents: ContentStorage, access: LedgerAccess, stretchRows?: number) {
+    this.#file = file;
+    this.#stretchRows = stretchRows;
+    this.#access = access;
+    this.#contents = contents;
+    this.#parts = openComponents(file, contents, access);
+    const attempt = <T>(work: () => T): Promise<T> => this.#attempt(work);
+    this.caseKeys = sqliteCaseKeyTable({ keys: contents.keys, writer: () => this.#writer, attempt });
+    const transaction = () => this.#writerState?.writer?.records ?? null;
+    this.records = access === 'write' ? new SqliteLedgerRecords(() => this.#db, transaction) : null;
+  }
+
+  get #db(): SqliteConnection {
+    return this.#parts.db;
+  }
+
+  get #reader(): SqliteReader {
+    return this.#parts.reader;
+  }
+
+  get #runRecords(): SqliteRunRecords {
+    return this.#parts.runRecords;
+  }
+
+  get #archives(): SqliteArchives {
+    return this.#parts.archives;
+  }
+
+  get #trees(): SqliteTrees {
+    return this.#parts.trees;
+  }
+
+  readonly snapshots: SnapshotCache = {
+    load: (tree_id) => this.#attempt(() => this.#reader.snapshot(tree_id)),
+  };
+
+  readonly runRecords: RunRecordTable = {
+    unrecorded: () => this.#unrecordedTrees(),
+    save: (batch) => this.#attempt(() => this.#writer.writeDerived(() => this.#runRecords.save(batch))),
+    trees: () => this.#pages(0, (from) => this.#runRecords.trees(from)),
+    recorded: (tree_id) => this.#attempt(() => this.#runRecords.recorded(tree_id)),
+    load: (tree_id, run_id) => this.#attempt(() => this.#runRecords.load(tree_id, run_id)),
+    count: (tree_id) => this.#attempt(() => this.#runRecords.count(tree_id)),
+  };
+
+  readonly archives: ArchiveTable = {
+    parts: () => this.#attempt(() => this.#archives.parts()),
+    tree: (tree_id) => this.#attempt(() => this.#archives.tree(tree_id)),
+    treeCount: () => this.#attempt(() => this.#archives.treeCount()),
+    hasCase: (case_id) => this.#attempt(() => this.#archives.hasCase(case_id)),
+    remove: (removal) =>
+      this.#attempt(() => this.#writer.remove(removal.epoch, () => removeArchived(this.#db, removal))),
+    tidy: () =>
+      this.#attempt(() => {
+        if (this.#writerState === null) throw notWriterError();
+        sweepContents(this.#db, this.#contents.directory);
+        vacuum(this.#file);
+      }),
+  };
+
+  acquire(): Promise<number> {
+    return this.#attempt(() => {
+      if (this.#access !== 'write') throw unavailableError('this ledger was opened only for reading');
+      if (this.#writerState?.writer != null) return this.#writerState.writer.beginEpoch();
+      const lock = this.#writerState?.lock ?? lockWriter(this.#file);
+      try {
+        const writer = new SqliteWriter(this.#parts, this.#stretchRows);
+        const epoch = writer.beginEpoch();
+        this.#writerState = { lock, writer };
+        return epoch;
+      } catch (error) {
+        if (this.#writerState === null) lock.release();
+        throw error;
+      }
+    });
+  }
+
+  reopen(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#writerState === null) throw this.#db.open ? notWriterError() : closedError();
+      // While a disk is still full, the open connection can at least read. It is closed only if an earlier call failed.
+      if (this.#db.open) checkWritable(this.#file);
+      this.#writerState = { lock: this.#writerState.lock, writer: null };
+      this.#db.close();
+      this.#parts = openComponents(this.#file, this.#contents, this.#access);
+      truncateWal(this.#db);
+      resolve();
+    });
+  }
+
+  commit(batch: Batch): Promise<CommitResult> {
+    return this.#attempt(() => this.#writer.commit(batch));
+  }
+
+  get #writer(): SqliteWriter {
+    if (this.#writerState?.writer != null) return this.#writerState.writer;
+    throw notWriterError();
+  }
+
+  head(): Promise<LogHead> {
+    return this.#attempt(() => this.#reader.head());
+  }
+
+  async *tree(tree_id: string, fromSeq = 0, options: CursorOptions = {}): AsyncIterable<StoredEntry> {
+    const start = await this.#attempt(() => this.#reader.treeStart(tree_id, fromSeq));
+    for await (const entry of this.#pages(start, (from, count) => this.#reader.tree(tree_id, from, count), options)) {
+      if (entry.seq >= fromSeq) yield entry;
+    }
+  }
+
+  async *log(fromIndex?: number, options: CursorOptions = {}): AsyncIterable<StoredEntry> {
+    const first = fromIndex ?? (await this.#attempt(() => this.#archives.size()));
+    const start = await this.#attempt(() => this.#reader.logStart(first));
+    for await (const entry of this.#pages(start, (from, count) => this.#reader.log(from, count), options)) {
+      if (entry.log_index >= first) yield entry;
+    }
+  }
+
+  pending(): Promise<readonly PendingAppend[]> {
+    return this.#attempt(() => []);
+  }
+
+  integrate({ from }: Integration): Promise<boolean> {
+    return this.#attempt(() => {
+      if (from !== this.#reader.head().size) return false;
+      throw new InvariantError('nothing is pending: this store integrates in its commits');
+    });
+  }
+
+  async *histories(places: readonly EntryPlace[]): AsyncGenerator<EntryWithContent> {
+    for (const { tree_id, seq } of places) {
+      const start = await this.#attempt(() => this.#reader.treeStart(tree_id, seq));
+      for await (const read of this.#pages(start, (from, count) => this.#reader.history(tree_id, from, count))) {
+        const { entry, block } = read;
+        if (entry.seq < seq) continue;
+        yield { entry, artifacts: block.artifacts === null ? [] : await this.#artifactsAt(entry, block) };
+      }
+    }
+  }
+
+  trees({ from: start = 0, ...options }: TreeCursorOptions = {}): AsyncIterable<TreeSummary> {
+    return this.#pages(start, (from) => this.#reader.listTrees(from), options);
+  }
+
+  treesOf(case_id: string): Promise<readonly TreeSummary[]> {
+    return this.#attempt(() => this.#trees.ofCase(case_id));
+  }
+
+  openTrees(): AsyncIterable<OpenTree> {
+    return this.#pages(0, (from) => this.#trees.openTrees(from));
+  }
+
+  async *#unrecordedTrees(): AsyncGenerator<EndedTree> {
+    const first = await this.#attempt(() => this.#runRecords.firstUnrecorded());
+    yield* this.#pages(first, (from) => this.#runRecords.unrecorded(from));
+  }
+
+  artifactsOf(place: EntryPlace): Promise<readonly StoredArtifact[]> {
+    return this.#attemptAsync(async () => {
+      const block = this.#reader.blockOf(place);
+      if (block !== null) return this.#parts.artifacts.readOf(block, place.seq - block.seq);
+      this.#archives.refuseTree(place.tree_id);
+      return [];
+    }, place.tree_id);
+  }
+
+  #artifactsAt({ tree_id, seq }: EntryPlace, block: BlockContent): Promise<readonly StoredArtifact[]> {
+    return this.#attemptAsync(() => this.#parts.artifacts.readOf(block, seq - block.seq), tree_id);
+  }
+
+  artifact(case_id: string | null, sha256: string): Promise<Uint8Array | null> {
+    return this.#attemptAsync(async () => {
+      while (this.#writerState?.writer?.indexArtifacts()) await nextTurn();
+      const content = await this.#parts.artifacts.find(case_id, sha256);
+      if (content === null) this.#archives.refuseContent(case_id, sha256);
+      return content;
+    });
+  }
+
+  erase(erasure: Erasure): Promise<ErasureResult> {
+    return this.#attempt(() => this.#writer.erase(erasure));
+  }
+
+  allowRotations(): Promise<void> {
+    return this.#attempt(() => {
+      if (isRotatedFormat(this.#db) || this.#writer.writeDerived(() => setRotatedFormat(this.#db))) return;
+      throw unavailableError('a key cannot be rotated while rows of records are pending: try again');
+    });
+  }
+
+  sealErasures(seal: () => ErasureSeal | null): void {
+    this.#contents.keys.sealWith(seal);
+  }
+
+  marks<Key extends MarkKey>(keys: readonly Key[]): Promise<readonly (MarkOf<Key> | null)[]> {
+    return this.#attempt(() => this.#reader.marks(keys) as readonly (MarkOf<Key> | null)[]);
+  }
+
+  close(): Promise<void> {
+    return new Promise((resolve) => {
+      // Close before the lock is released: the next writer must not run while this connection can still write.
+      this.#db.close();
+      this.#writerState?.lock.release();
+      this.#writerState = null;
+      resolve();
+    });
+  }
+
+  /** Uses one promise and no extra turn of the event loop, because nearly all work is synchronous. */
+  #attempt<T>(work: () => T): Promise<T> {
+    return new Promise((resolve) => {
+      this.#refuseClosed();
+      try {
+        resolve(this.#access === 'untouched' ? this.#readCurrent(work) : work());
+      } catch (cause) {
+        throw this.#errorOf(cause);
+      }
+    });
+  }
+
+  /** Reads again what was read while another process changed the file: it could be of two states. */
+  #readCurrent<T>(work: () => T): T {
+    for (let tries = 1; tries <= READ_TRIES_MAX; tries += 1) {
+      this.#refresh();
+      try {
+        const result = work();
+        if (this.#parts.isCurrent()) return result;
+      } catch (error) {
+        if (this.#parts.isCurrent()) throw error;
+      }
+    }
+    throw unavailableError('other processes change the ledger faster than it can be read: try again');
+  }
+
+  #refresh(): void {
+    if (this.#parts.isCurrent()) return;
+    const parts = openComponents(this.#file, this.#contents, this.#access);
+    this.#db.close();
+    this.#parts = parts;
+  }
+
+  /** @param tree_id the tree of the content; if the read fails, the tree may have been archived in the meantime */
+  async #attemptAsync<T>(work: () => Promise<T>, tree_id?: string): Promise<T> {
+    this.#refuseClosed();
+    if (this.#access === 'untouched') this.#refresh();
+    const parts = this.#parts;
+    try {
+      const result = await work().catch((error: unknown) => {
+        if (tree_id !== undefined) this.#archives.refuseTree(tree_id);
+        throw error;
+      });
+      if (parts.isCurrent()) return result;
+    } catch (cause) {
+      if (parts.isCurrent()) throw this.#errorOf(cause, parts.db);
+    }
+    this.#refuseClosed();
+    return this.#attemptAsync(work, tree_id);
+  }
+
+  #errorOf(cause: unknown, db = this.#db): unknown {
+    if (!db.open) return closedError();
+    return asLedgerError(cause, `the ledger ${this.#file} cannot be read`);
+  }
+
+  #refuseClosed(): void {
+    if (!this.#db.open) throw closedError();
+  }
+
+  #pages<Row>(start: number, read: PageReader<Row>, options?: CursorOptions): AsyncGenerator<Row> {
+    return readPages(start, (from, count) => this.#attempt(() => read(from, count)), options);
+  }
+}
+
+const closedError = () => unavailableError('the ledger is not open: it was closed, or could not be opened again');

@@ -1,0 +1,166 @@
+// The same readings of shell against real shells (0061, 0077).
+
+import { execFileSync } from 'node:child_process';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { shellCommands } from '../../../../src/core/policy/calls/shell-words.js';
+import { contentOf } from '../../../../src/features/hooks/native-calls.js';
+import { decideCall } from '../../../../src/core/policy/calls/call-decision.js';
+import { codingRules } from '../../../fixtures/hooks/coding-rules.js';
+import { PLAIN_COMMANDS, SECOND_COMMANDS, SHELL_TRICKS } from '../../../fixtures/hooks/shell-tricks.js';
+
+const isKnown = (name: string): boolean => [...PROGRAMS, 'echo', 'pwd'].includes(name);
+
+const PROGRAMS = [
+  ...[
+    'pwned',
+    'git',
+    'ls',
+    'cat',
+    'grep',
+    'npm',
+    'make',
+    'go',
+    'cargo',
+    'pytest',
+    'python',
+    'npx',
+    'node',
+    'find',
+    'rg',
+  ],
+  ...[
+    'sort',
+    'head',
+    'tail',
+    'wc',
+    'diff',
+    'tree',
+    'du',
+    'which',
+    'ruff',
+    'mypy',
+    'tee',
+    'xargs',
+    'env',
+    'nohup',
+    'sh',
+    'bash',
+  ],
+];
+
+describe.each(['/bin/bash', '/bin/sh'])('0061: %s', (shell) => {
+  let folder: string;
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'turnpike-tricks-'));
+    mkdirSync(join(folder, 'bin'));
+    // A file for each process, because commands of a pipe run at the same time.
+    const script = '#!/bin/sh\nprintf "%s\\0" "${0##*/}" "$@" > "$WORDS/$$"\n';
+    for (const name of PROGRAMS) {
+      writeFileSync(join(folder, 'bin', name), script);
+      chmodSync(join(folder, 'bin', name), 0o755);
+    }
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  /** The words of each program that the shell has run, and the files that it has written. */
+  function execute(text: string): { readonly ran: string[][]; readonly wrote: string[] } {
+    const [words, work] = [join(folder, 'words'), join(folder, 'work')];
+    for (const one of [words, work]) mkdirSync(one);
+    for (const name of ['a', 'x', 'src']) writeFileSync(join(work, name), '');
+    writeFileSync(join(work, 'script'), `#!${join(folder, 'bin/pwned')}\n`);
+    chmodSync(join(work, 'script'), 0o755);
+    const env = { PATH: join(folder, 'bin'), WORDS: words, HOME: work };
+    try {
+      execFileSync(shell, ['-c', `${text}\nwait`], {
+        cwd: work,
+        env,
+        stdio: ['ignore', 'ignore', 'ignore'],
+        timeout: 10_000,
+      });
+    } catch {
+      // A command that fails, or text that is no command.
+    }
+    const ran = readdirSync(words).map((name) => readFileSync(join(words, name), 'utf8').split('\0').slice(0, -1));
+    const wrote = readdirSync(work).filter((name) => !['a', 'x', 'src', 'script'].includes(name));
+    for (const one of [words, work]) rmSync(one, { recursive: true });
+    return { ran, wrote };
+  }
+
+  test('runs what the reading says, and writes nothing', () => {
+    const wrong: unknown[] = [];
+    let pwned = 0;
+    // A text with a NUL is no argument of a program.
+    for (const text of [...SHELL_TRICKS, ...PLAIN_COMMANDS].filter((one) => !one.includes('\0'))) {
+      const { ran, wrote } = execute(text);
+      if (wrote.length > 0 || ran.some(([name]) => name === 'pwned')) pwned += 1;
+      const read = shellCommands(text, true);
+      // A builtin such as `eval` takes words as commands, and no rule of the policy allows one.
+      if (read === null || !read.every(([name = '']) => isKnown(name))) continue;
+      const isRead = ran.every((words) => read.some((one) => JSON.stringify(one) === JSON.stringify(words)));
+      if (!isRead || wrote.length > 0) wrong.push({ text, read, ran, wrote });
+    }
+    expect(wrong).toEqual([]);
+    console.log(
+      `${SHELL_TRICKS.length} tricks, ${pwned} of which run or write; ${PLAIN_COMMANDS.length} plain commands`,
+    );
+    // The tricks work: without a reading of shell they would run what no rule allows.
+    expect(pwned).toBeGreaterThan(80);
+  });
+});
+
+describe('0061: what only shows something', () => {
+  const rules = codingRules();
+  const shows = ['version', 'git', 'history'];
+  const granting = (rules.calls ?? []).filter(({ id, commands }) => shows.includes(id) && commands !== undefined);
+  let folder: string;
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'turnpike-words-'));
+    writeFileSync(join(folder, 'package.json'), '{"name":"a","version":"1.0.0","scripts":{"x":"echo > PWNED"}}');
+    for (const words of ['init -q', 'remote add origin https://a.example', 'add .', 'commit -qm a', 'stash -u'])
+      run(['git', ...words.split(' ')]);
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  function run([program = '', ...words]: readonly string[]): void {
+    const who = { GIT_AUTHOR_NAME: 'a', GIT_AUTHOR_EMAIL: 'a', GIT_COMMITTER_NAME: 'a', GIT_COMMITTER_EMAIL: 'a' };
+    const env = { PATH: process.env['PATH'], HOME: folder, npm_config_cache: join(folder, '.npm'), ...who };
+    try {
+      execFileSync(program, words, { cwd: folder, env, stdio: 'ignore', timeout: 60_000 });
+    } catch {
+      // A command that the program refuses.
+    }
+  }
+
+  /** What the commands must leave: the files of the project, and what git has of settings and names. */
+  const state = (): readonly string[] => {
+    const refs = execFileSync('git', ['for-each-ref'], { cwd: folder, encoding: 'utf8' });
+    const files = ['package.json', '.git/config', '.git/HEAD'].map((name) => readFileSync(join(folder, name), 'utf8'));
+    return [refs, ...files, ...readdirSync(folder).filter((name) => name !== '.npm')];
+  };
+
+  test('does nothing else, whichever words are behind it', () => {
+    let before = state().join();
+    const wrong: string[] = [];
+    let allowed = 0;
+    for (const { commands = [] } of granting) {
+      for (const command of commands.filter((one) => /^(?:git|npm) /.test(one))) {
+        for (const between of ['', ' -v', ' -v --', ' --verbose'])
+          for (const second of SECOND_COMMANDS) {
+            const text = `${command}${between} ${second} x`;
+            const call = { tool: 'native.shell', input: { command: contentOf(text) } };
+            if (decideCall(rules, call).decision !== 'allow') continue;
+            allowed += 1;
+            run(text.split(' '));
+            const after = state().join();
+            if (after !== before) wrong.push(text);
+            before = after;
+          }
+      }
+    }
+    expect(wrong).toEqual([]);
+    expect(allowed).toBeGreaterThan(100);
+  });
+});

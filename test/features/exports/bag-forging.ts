@@ -1,0 +1,73 @@
+// Shared by the tests of bags with a proof: the parts of a bag, changed, and the bag signed again.
+
+import { openBagFolder } from '../../../src/features/exports/bag/bag-folder.js';
+import type { BagProof } from '../../../src/core/contract/evidence/bag-proof.js';
+import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
+import type { ExportBundle } from '../../../src/core/contract/evidence/export-bundle.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
+import { checkpointText } from '../../../src/core/ledger/proof/checkpoint.js';
+import { notePrivateKey, noteSigner, signNote, type NoteSigner } from '../../../src/core/ledger/proof/signed-note.js';
+import { manifestHash } from '../../../src/features/exports/bag-manifest.js';
+import type { ExportBagReport } from '../../../src/features/exports/verify/bag-report.js';
+import { verifyExportBag } from '../../../src/features/exports/verify/verify-bag.js';
+import { writeFiles, sealed, type Files } from './material.js';
+
+export const signerOf = (name: string, seed: number): NoteSigner =>
+  noteSigner(notePrivateKey(name, Buffer.alloc(32, seed))!)!;
+export const signer = signerOf('turnpike/of-the-tests', 1);
+export const stranger = signerOf('turnpike/of-the-tests', 2);
+
+/** Verifies a bag as a folder of its own, by default with the key of the ledger. */
+export function verifierIn(at: (name: string) => string) {
+  let drawn = 0;
+  return async (files: Files, key: NoteSigner | null = signer): Promise<ExportBagReport> => {
+    const folder = at(`bag-${(drawn += 1)}`);
+    writeFiles(folder, files);
+    const tree = openBagFolder(folder);
+    try {
+      return await verifyExportBag(tree, key);
+    } finally {
+      await tree.close();
+    }
+  };
+}
+
+/** The tag manifests list the same files in another order. */
+export const digestsOf = (files: Files) =>
+  Object.fromEntries(
+    Object.entries(files).flatMap(([path, bytes]) => (path.startsWith('tagmanifest') ? [] : [[path, sha256(bytes)]])),
+  );
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller knows what it wrote
+export const json = <T>(files: Files, path: string): T => JSON.parse(files[path]!.toString()) as T;
+export const linesIn = (files: Files, path: string): string[] => files[path]!.toString().split('\n').slice(0, -1);
+export const linesOf = (lines: readonly string[]): Buffer => Buffer.from(lines.map((line) => `${line}\n`).join(''));
+export const withJson = (files: Files, path: string, value: object): Files => ({
+  ...files,
+  [path]: Buffer.from(canonicalJson(value)),
+});
+
+/** Signs a bag again, as a holder of the key can. */
+export function signedAgain(files: Files, by: NoteSigner = signer): Files {
+  const proof = json<BagProof>(files, 'data/proof.json');
+  const [origin = '', size = '', root = ''] = proof.checkpoint.split('\n');
+  const manifest = json<ExportBundle>(files, 'data/manifest.json');
+  const hashed = { ...manifest, integrity: { manifest_hash_sha256: manifestHash(manifest) } };
+  const digest = {
+    entries_sha256: sha256(files['data/entries.jsonl']!),
+    manifest_hash_sha256: hashed.integrity.manifest_hash_sha256,
+  };
+  const head = { origin, size: Number(size), root: Buffer.from(root, 'base64').toString('hex') };
+  const note = signNote(`${checkpointText(head)}bag sha256:${sha256(canonicalJson(digest))}\n`, by);
+  const info = files['bag-info.txt']!.toString().replace(
+    /(Turnpike-Manifest-SHA256: ?\n? *)\S+/,
+    `$1${digest.manifest_hash_sha256}`,
+  );
+  return sealed({
+    ...withJson(withJson(files, 'data/manifest.json', hashed), 'data/proof.json', {
+      ...proof,
+      key: by.vkey,
+      checkpoint: note,
+    }),
+    'bag-info.txt': Buffer.from(info),
+  });
+}

@@ -1,0 +1,42 @@
+// TOML of Codex as a JSON object.
+
+import { expect, test } from '@jest/globals';
+import { readToml } from '../../../../src/features/hooks/clients/read-toml.js';
+
+test('tables, arrays of tables, dotted keys and dates become JSON', () => {
+  const text = `
+model = "m"
+a.b = [1, 2.5, true]
+at = 2026-01-02T03:04:05Z
+far = inf
+[[hooks.PreToolUse]]
+matcher = 'x'
+[projects."/home/me/it is"]
+trust_level = "trusted"
+`;
+  expect(JSON.parse(JSON.stringify(readToml(text)))).toEqual({
+    model: 'm',
+    a: { b: [1, 2.5, true] },
+    at: '2026-01-02T03:04:05.000Z',
+    far: 'Infinity',
+    hooks: { PreToolUse: [{ matcher: 'x' }] },
+    projects: { '/home/me/it is': { trust_level: 'trusted' } },
+  });
+});
+
+test('no key reaches a prototype', () => {
+  const found = readToml('[__proto__]\nhooks = false\n[constructor.prototype]\nhooks = false');
+  expect(Object.getPrototypeOf(found)).toBe(null);
+  expect(Object.keys(found ?? {})).toEqual(['__proto__', 'constructor']);
+  expect(({} as { hooks?: boolean }).hooks).toBe(undefined);
+});
+
+test.each([
+  ['a key twice', 'a = 1\na = 2'],
+  ['an open text', 'a = "x'],
+  ['a number that JavaScript cannot hold', 'a = 9007199254740993'],
+  ['arrays in one another', `a = ${'['.repeat(40)}${']'.repeat(40)}`],
+  ['no TOML', '{ "a": 1 }'],
+])('%s makes the file unreadable', (_name, text) => {
+  expect(readToml(text)).toBe(null);
+});

@@ -1,0 +1,75 @@
+// Calls of coding agents with text that looks like a secret (0064): what is decided is what the client executes.
+
+import { execFileSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { canonicalJson } from '../../../../src/core/contract/canonical-json.js';
+import type { Json, JsonObject } from '../../../../src/core/contract/json.js';
+import type { Client } from '../../../../src/features/hooks/hook-event.js';
+import type { HookCaller } from '../../../../src/features/hooks/gate/hook-gate.js';
+import { Bench } from '../../../fixtures/bench.js';
+import { codingEdit } from '../../../fixtures/coding-policy.js';
+import { callEvent } from '../../../fixtures/hooks/call-event.js';
+import { codingRules } from '../../../fixtures/hooks/coding-rules.js';
+import { answerSecretEvents } from './secret-events.js';
+
+const SAFE = { version: '2.1.330', findings: [] } as const;
+const TOKEN = `eyJhbGciOiJ${'A'.repeat(48)}`;
+let bench: Bench;
+let caller: HookCaller;
+beforeEach(async () => {
+  bench = await Bench.open({ edit: codingEdit, hooks: true });
+  const project = join(bench.folder, 'project');
+  mkdirSync(project);
+  caller = { actor: 'coding-agent', person: 'dana', role: 'CODING_AGENT', lane: 'CODING', case: 'project-1', project };
+});
+afterEach(() => bench.close());
+
+const answer = async (client: Client, event: JsonObject): Promise<string> => {
+  const result = await bench.turnpike.hooks!.answer(client, event, caller, SAFE);
+  return result.unchecked === true ? 'unchecked' : canonicalJson(result.reply.body ?? null);
+};
+const ask = (client: Client, tool: string, input: Json): Promise<string> =>
+  answer(client, callEvent(client, tool, input));
+
+/** Whether a file of the home directory has the text. */
+async function isRecorded(text: string): Promise<boolean> {
+  await bench.turnpike.close();
+  const found = execFileSync('sh', ['-c', 'grep -rlF -- "$1" "$2" || true', 'sh', text, bench.home], {
+    encoding: 'utf8',
+  });
+  bench = await Bench.reopen(bench, { hooks: true, clock: bench.clock });
+  return found !== '';
+}
+
+const SHELLS: readonly (readonly [Client, string, (command: string) => Json])[] = [
+  ['claude-code', 'Bash', (command) => ({ command })],
+  ['codex', 'Bash', (command) => ({ command })],
+  ['gemini-cli', 'run_shell_command', (command) => ({ command })],
+  ['opencode', 'bash', (command) => ({ command })],
+  ['cline', 'run_commands', (command) => ({ commands: [command] })],
+  ['cursor', 'Shell', (command) => ({ command })],
+];
+
+describe('0064: text that looks like a secret', () => {
+  test.each(SHELLS)('%s: in a command, it hides no other command from policy', async (client, tool, input) => {
+    const said = await ask(client, tool, input(`git status '${TOKEN}';id>PWNED;cat\${IFS}.env;' '`));
+    expect(said).toContain('call.unreadable');
+    expect(await isRecorded(TOKEN)).toBe(false);
+  });
+
+  test.each([`${TOKEN}/../.git/hooks/post-commit`, `${TOKEN}/../../../../../../../../etc/shadow`, `src/${TOKEN}`])(
+    'in a path, it hides no other path from policy: %s',
+    async (path) => {
+      expect(await ask('claude-code', 'Write', { file_path: path, content: 'x' })).toContain('call.unreadable');
+      expect(await isRecorded(TOKEN)).toBe(false);
+    },
+  );
+});
+
+test('0064: of 1,000 random events with secrets, none is recorded and each decision is about what the client executes', () => {
+  const { wrong, ...counts } = answerSecretEvents(7, 1_000, codingRules());
+  expect(wrong).toEqual([]);
+  expect(Math.min(counts.allowed, counts.denied, counts.unreadable)).toBeGreaterThan(10);
+});

@@ -1,0 +1,121 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
+import { MemoryState } from '../../src/stores/memory/memory-state.js';
+import type { EffectResult } from '../../src/core/contract/run/effect.js';
+import type { Sandbox } from '../../src/engine/ports/effects/sandbox.js';
+import { createHome, homePaths, isVacant } from '../../src/home/home.js';
+import { Bench } from '../fixtures/bench.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
+import { proposal } from '../fixtures/tree.js';
+
+const WRITE = (): string => JSON.stringify(proposal('WRITE_FILE', { path: '/sandbox/a.txt', content: 'x' }));
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** An executor outside of this process, whose effect happens when the test says so. */
+function slowSandbox() {
+  let happen: (() => void) | null = null;
+  let happened = false;
+  const done: EffectResult = { status: 'done', result: { bytes_written: 1 } };
+  const sandbox = {
+    gather: ({ paths }) => ({ paths: paths.map(() => ({ status: 'absent' })), usage: { bytes: 0, files: 0 } }),
+    perform: () =>
+      new Promise((resolve) => {
+        happen = () => {
+          happened = true;
+          resolve(done);
+        };
+      }) as unknown as EffectResult,
+    settle: () => (happened ? done : { status: 'failed', cause: 'INTERRUPTED' }),
+  } satisfies Sandbox as Sandbox;
+  return { sandbox, begun: () => happen !== null, happen: () => happen?.() };
+}
+
+test('D8: closing waits for an effect in flight, also of a remote agent, and records it', async () => {
+  const state = new MemoryState();
+  const slow = slowSandbox();
+  const bench = await Bench.open({ store: memoryStore({ state }), sandbox: slow.sandbox });
+  const agent = await bench.turnpike.startAgent({ link: 'remote', idleMs: 60_000 });
+  const ending = agent.finished.catch((error: unknown) => error);
+  const answer = agent.submit(WRITE()).catch((error: unknown) => error);
+  while (!slow.begun()) await turn();
+  let closed = false;
+  const closing = bench.turnpike.close().then(() => (closed = true));
+  for (let turns = 0; turns < 20; turns += 1) await turn();
+  expect(closed).toBe(false);
+  slow.happen();
+  await closing;
+  expect(await answer).toMatchObject({ outcome: 'SUCCESS' });
+  // The run of a remote agent survives this process, and callers that wait for its end get this error.
+  expect(await ending).toMatchObject({ code: 'CLOSED' });
+  // Neither the idle timer, which the answer has restarted, nor the timer of the wait.
+  expect(bench.clock.timers).toBe(0);
+  const again = await Bench.open({ store: memoryStore({ state }), sandbox: slow.sandbox });
+  expect(again.turnpike.recovery).toMatchObject({ settled: 0, interrupted: 0 });
+  expect(await again.turnpike.agent(agent.run_id)).not.toBeNull();
+  await again.close();
+});
+
+test('D3: closing leaves no timer behind, of a waiting agent or of its own', async () => {
+  const bench = await Bench.open();
+  await bench.turnpike.startAgent({ link: 'remote', idleMs: 60_000 });
+  expect(bench.clock.timers).toBe(1);
+  await bench.turnpike.close();
+  expect(bench.clock.timers).toBe(0);
+});
+
+test('D8: closing has a timeout; the next opening settles unanswered effects', async () => {
+  const state = new MemoryState();
+  const slow = slowSandbox();
+  const bench = await Bench.open({ store: memoryStore({ state }), sandbox: slow.sandbox });
+  const agent = await bench.turnpike.startAgent();
+  const answer = agent.submit(WRITE()).catch((error: unknown) => error);
+  agent.finished.catch(() => undefined);
+  while (!slow.begun()) await turn();
+  const closing = bench.turnpike.close();
+  for (let waits = 0; waits < 2; waits += 1) {
+    for (let turns = 0; turns < 20; turns += 1) await turn();
+    bench.clock.advance(20_000);
+  }
+  await closing;
+  expect(await answer).toMatchObject({ code: 'CLOSED' });
+  const again = await Bench.open({ store: memoryStore({ state }), sandbox: slow.sandbox });
+  expect(again.turnpike.recovery).toMatchObject({ settled: 1, interrupted: 0 });
+  expect(await again.turnpike.replay()).toMatchObject({ ok: true });
+  await again.close();
+});
+
+let folder = '';
+afterEach(() => {
+  if (folder !== '') rmSync(folder, { recursive: true, force: true });
+  folder = '';
+});
+const newFolder = (): string => (folder = tempFolder('home'));
+
+test('D15: a home whose creation stopped before its ledger is created again', async () => {
+  const home = newFolder();
+  mkdirSync(join(home, 'artifacts'));
+  mkdirSync(join(home, 'sandbox'));
+  writeFileSync(join(home, 'ledger.db.new-4711'), 'half');
+  expect(isVacant(home)).toBe(true);
+  await createHome(home);
+  expect(readdirSync(home)).toEqual(expect.arrayContaining(['ledger.db', 'ledger.head']));
+  expect(isVacant(home)).toBe(false);
+});
+
+test.each(['sandbox/case-1', 'ledger.head', 'notes'])('a folder with %s in it is not a new home', (name) => {
+  const home = newFolder();
+  mkdirSync(join(home, name), { recursive: true });
+  expect(isVacant(home)).toBe(false);
+});
+
+test('D15: a home whose creation stopped before its head file opens, and then has one', async () => {
+  const bench = await Bench.open();
+  await bench.turnpike.close();
+  const { head } = homePaths(bench.home);
+  rmSync(head);
+  const again = await Bench.reopen(bench);
+  expect(readdirSync(again.home)).toContain('ledger.head');
+  await again.close();
+});

@@ -1,0 +1,97 @@
+// `turnpike keys rotate --case` on a ledger in PostgreSQL: another worker that knows the old key uses the new one.
+
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { openPostgresStore } from '../../../../../src/stores/postgres/postgres-ledger-store.js';
+import { FORMAT_VERSION } from '../../../../../src/stores/postgres/postgres-schema.js';
+import { openTurnpike, winstonLog, type Turnpike } from '../../../../../src/index.js';
+import { homePaths } from '../../../../../src/home/home-paths.js';
+import { erasureSealOf } from '../../../../../src/home/home.js';
+import { execute } from '../../../../stores/postgres/postgres-harness.js';
+import { startPostgres } from '../../../../fixtures/postgres.js';
+import { proposal } from '../../../../fixtures/tree.js';
+import { finish, tempFolder, turnpike, write, type Said } from '../../fake-io.js';
+
+const BY = { actor: 'otto operator', role: 'operator' };
+const server = await startPostgres({ isDurable: true });
+const url = server?.url ?? '';
+afterAll(() => server?.stop());
+
+(server === null ? describe.skip : describe)('keys rotate --case on PostgreSQL', () => {
+  let folder: string;
+  const here = (...argv: string[]): Promise<Said> => turnpike(folder, [...argv, '--home', 'home']);
+  const rotate = (...argv: string[]): Promise<Said> =>
+    here('keys', 'rotate', ...argv, '--actor', BY.actor, '--role', BY.role);
+  const keyFiles = (): readonly string[] =>
+    readdirSync(join(folder, 'home/keys/cases')).filter((name) => /^case-.*(?:key|replaced)$/.test(name));
+  const keyNumbers = async (case_id: string): Promise<readonly number[]> => {
+    const rows = await execute(url, `SELECT DISTINCT key_no FROM turnpike.artifacts WHERE case_id = '${case_id}'`);
+    return (rows as { readonly key_no: number }[]).map(({ key_no }) => key_no).sort();
+  };
+
+  beforeAll(async () => {
+    folder = tempFolder('rotate-case-pg');
+    expect(await turnpike(folder, ['init', '--store', url, '--home', 'home'])).toMatchObject({ code: 0 });
+    for (const name of ['case-one', 'case-two']) {
+      const stdin = [write('/sandbox/a.txt', name), finish()].join('\n');
+      const said = await turnpike(folder, ['run', '-', '--home', 'home', '--case', name], { stdin });
+      expect(said).toMatchObject({ code: 0 });
+    }
+  }, 120_000);
+
+  const openWorker = async (): Promise<Turnpike> => {
+    const paths = homePaths(join(folder, 'home'));
+    return openTurnpike({
+      store: await openPostgresStore({
+        url,
+        caseKeysDir: paths.caseKeys,
+        erasureSeal: erasureSealOf(paths, { readOnly: false }),
+      }),
+      keys: paths.keys,
+      sandbox: paths.sandbox,
+      control: false,
+      log: winstonLog('silent'),
+    });
+  };
+
+  test('the first rotation is refused while another worker writes, which may be of an earlier version', async () => {
+    const [one, other] = [await openWorker(), await openWorker()];
+    await expect(one.rotateCaseKeys({ case: null, ...BY })).rejects.toMatchObject({
+      code: 'USAGE',
+      message: expect.stringContaining('stop all other workers'),
+    });
+    await one.close();
+    await other.close();
+    expect(keyFiles()).toEqual(['case-one.1.key', 'case-two.1.key']);
+    expect(await execute(url, 'SELECT format FROM turnpike.meta')).toEqual([{ format: FORMAT_VERSION }]);
+  }, 120_000);
+
+  test('replaces the keys, and everything verifies and replays', async () => {
+    expect(await rotate('--case', 'case-one')).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('case-one: key 2 replaces key 1'),
+    });
+    expect(keyFiles()).toEqual(['case-one.1.replaced', 'case-one.2.key', 'case-two.1.key']);
+    expect([await keyNumbers('case-one'), await keyNumbers('case-two')]).toEqual([[2], [1]]);
+    expect(await rotate('--cases', '--json')).toMatchObject({ code: 0 });
+    expect([await keyNumbers('case-one'), await keyNumbers('case-two')]).toEqual([[3], [2]]);
+    expect(await here('ledger', 'verify')).toMatchObject({ code: 0 });
+    expect(await here('replay')).toMatchObject({ code: 0 });
+  }, 120_000);
+
+  test('a worker that knows the old key stores nothing under it', async () => {
+    const [one, other] = [await openWorker(), await openWorker()];
+    const agent = await one.startAgent({ case: 'case-two' });
+    const submit = (text: string) =>
+      agent.submit(JSON.stringify(proposal('WRITE_FILE', { path: '/sandbox/b.md', content: text })));
+    expect(await submit('before')).toMatchObject({ outcome: 'SUCCESS' });
+    await other.rotateCaseKeys({ case: 'case-two', ...BY });
+    expect(await submit('after')).toMatchObject({ outcome: 'SUCCESS' });
+    expect(await agent.end()).toBeDefined();
+    await one.close();
+    await other.close();
+    expect(await keyNumbers('case-two')).toEqual([3]);
+    expect(await here('replay')).toMatchObject({ code: 0 });
+  }, 120_000);
+});

@@ -1,0 +1,39 @@
+// The options of all commands that serve, on the commands themselves. What happens after a failed write:
+// test/interfaces/service/failures.
+
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { expect, test } from '@jest/globals';
+import { initialised, turnpike } from '../fake-io.js';
+
+const stop = AbortSignal.abort();
+const SERVE = ['serve', '--port', '0', '--stored-tokens'];
+
+test('prints the port of the admin listener that it has chosen', async () => {
+  const folder = await initialised();
+  const { code, stderr } = await turnpike(folder, [...SERVE, '--admin', '127.0.0.1:0'], { stop });
+  expect(code).toBe(0);
+  expect(stderr).toMatch(/^livez, readyz and metrics: http:\/\/127\.0\.0\.1:\d+\nhttp:\/\/127\.0\.0\.1:\d+\n$/);
+});
+
+test.each([
+  [[...SERVE, '--admin', '9090'], '"9090" is not a valid HOST:PORT: see `turnpike help serve`'],
+  [[...SERVE, '--admin', 'localhost:70000'], '"localhost:70000" is not a valid HOST:PORT'],
+  [[...SERVE, '--on-ledger-failure', 'wait'], '--on-ledger-failure takes restart or exit, not "wait"'],
+  [['mcp', '--on-ledger-failure', 'wait'], '--on-ledger-failure takes restart or exit, not "wait"'],
+  [['worker', '--admin', 'x'], '"x" is not a valid HOST:PORT: see `turnpike help worker`'],
+])('%j is wrong usage', async (argv, message) => {
+  const { code, stderr } = await turnpike(await initialised(), argv, { stop });
+  expect(code).toBe(2);
+  expect(stderr).toContain(message);
+});
+
+test('refuses an address that is taken before it opens the home', async () => {
+  const other = createServer().listen(0, '127.0.0.1');
+  await new Promise((done) => other.once('listening', done));
+  const { port } = other.address() as AddressInfo;
+  const { code, stderr } = await turnpike(await initialised(), [...SERVE, '--admin', `127.0.0.1:${port}`], { stop });
+  other.close();
+  expect(code).toBe(2);
+  expect(stderr).toBe(`USAGE: 127.0.0.1:${port} cannot be listened on (EADDRINUSE): name another address\n`);
+});

@@ -1,0 +1,132 @@
+// Counters that three workers change at once, over a real PostgreSQL.
+
+import { afterAll, describe, expect, test } from '@jest/globals';
+import { CONDITIONS, SHARED_QUOTA } from '../../../machines/flags.js';
+import { ephemeralKey } from '../../../src/stores/keys/session-key.js';
+import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
+import { createPostgresStore, openPostgresStore } from '../../../src/stores/postgres/index.js';
+import { systemClock } from '../../../src/system/system-clock.js';
+import { winstonLog } from '../../../src/system/winston-log.js';
+import { artifactRef, type Artifact } from '../../../src/core/contract/artifact-ref.js';
+import type { Entry } from '../../../src/core/contract/run/entry.js';
+import { sharedEngine } from '../../../src/engine/shared.js';
+import type { TreeEngine } from '../../../src/engine/tree-engine.js';
+import type { SharedLedgerStore } from '../../../src/engine/ports/ledger/shared-store.js';
+import { COUNTED_WRITES, WRITES_PER_MINUTE } from '../../engine/counters/counted-writes.js';
+import { recount } from '../../engine/counters/recount.js';
+import { start } from '../../engine/start-tree.js';
+import { startPostgres } from '../../fixtures/postgres.js';
+import { ABSENT, proposal } from '../../fixtures/tree.js';
+import { ledgerPlace, type LedgerPlace } from './postgres-harness.js';
+
+const WORKERS = 3;
+const TREES = 6;
+const ROUNDS = 6;
+
+const server = await startPostgres({ isDurable: true });
+afterAll(() => server?.stop());
+
+class Workers {
+  readonly #engines: TreeEngine[] = [];
+  readonly #stores: SharedLedgerStore[] = [];
+  readonly #waiting = new Map<string, (response: string) => void>();
+  #inputs = 0;
+
+  async open(place: LedgerPlace): Promise<void> {
+    await (await createPostgresStore(place)).close();
+    for (let worker = 0; worker < WORKERS; worker += 1) {
+      const store = await openPostgresStore(place);
+      const engine = sharedEngine({
+        store,
+        externalHeadStore: memoryHeadStore(await store.head()),
+        clock: systemClock(),
+        log: winstonLog('silent'),
+        effects: {
+          gather: ({ paths }) => ({ paths: paths.map(() => ABSENT), usage: { bytes: 0, files: 0 } }),
+          // Not at once: other workers decide meanwhile. Every fourth write fails.
+          run: async ({ run_id }) => {
+            await new Promise((resolve) => setTimeout(resolve, 2));
+            return Number(run_id.at(-3)) % 4 === 3
+              ? { status: 'failed', cause: 'IO_ERROR' }
+              : { status: 'done', result: { bytes_written: 1 } };
+          },
+          settle: () => ({ status: 'failed', cause: 'INTERRUPTED' }),
+        },
+        secrets: ephemeralKey(),
+        listener: {
+          onReply: (_tree, { input_id, response }) => this.#waiting.get(input_id)?.(response),
+          onEnded: () => undefined,
+          onFailed: () => this.#waiting.forEach((answer) => answer('the engine failed')),
+          onRestarted: () => undefined,
+        },
+        defer: (task) => void setImmediate(task),
+      });
+      await engine.start();
+      this.#engines.push(engine);
+      this.#stores.push(store);
+    }
+  }
+
+  start = (tree: string): Promise<void> =>
+    start({ engine: this.#engine() }, tree, { link: 'remote', idle_ms: null }, COUNTED_WRITES, [
+      SHARED_QUOTA,
+      CONDITIONS,
+    ]);
+
+  /** @returns the response to a write, at any worker */
+  async write(tree: string): Promise<string> {
+    this.#inputs += 1;
+    const input_id = `input-${this.#inputs}`;
+    const payload = proposal('WRITE_FILE', { path: `/sandbox/${this.#inputs}.txt`, content: 'x' });
+    const artifact: Artifact = { kind: 'raw_payload', case_id: 'case-1', bytes: Buffer.from(JSON.stringify(payload)) };
+    const replied = new Promise<string>((resolve) => this.#waiting.set(input_id, resolve));
+    const input = {
+      kind: 'proposal',
+      run_id: `${tree}.1`,
+      input_id,
+      payload: artifactRef(artifact),
+      tokens: null,
+    } as const;
+    await this.#engine().submit(tree, { input, materials: [artifact], external: true });
+    return replied;
+  }
+
+  async close(): Promise<void> {
+    for (const engine of this.#engines) await engine.stop();
+    for (const store of this.#stores) await store.close();
+  }
+
+  #engine(): TreeEngine {
+    const engine = this.#engines[this.#inputs % this.#engines.length];
+    if (engine === undefined) throw new Error('no engine was started');
+    return engine;
+  }
+}
+
+/** The entries of each commit, in the order of the commits. */
+async function commitsIn(place: LedgerPlace): Promise<readonly (readonly Entry[])[]> {
+  const rows = await place.exec('SELECT commit_no, texts FROM blocks ORDER BY commit_no');
+  return (rows as { readonly texts: string }[]).map(({ texts }) =>
+    texts.split('\n').map((text) => JSON.parse(text) as Entry),
+  );
+}
+
+(server === null ? describe.skip : describe)('three workers that count for one case', () => {
+  test('every recorded value is that of a recount, and the limit is never exceeded', async () => {
+    const place = ledgerPlace(server?.url ?? '');
+    const workers = new Workers();
+    await workers.open(place);
+    const trees = Array.from({ length: TREES }, (_, index) => `run_count${String(index).padStart(4, '0')}`);
+    for (const tree of trees) await workers.start(tree);
+    const responses: string[] = [];
+    for (let round = 0; round < ROUNDS; round += 1)
+      responses.push(...(await Promise.all(trees.map((tree) => workers.write(tree)))));
+    await workers.close();
+    const { values, differences } = recount(await commitsIn(place));
+    await place.remove();
+    expect(differences).toEqual([]);
+    expect(values).toBe(3 * TREES * ROUNDS);
+    const done = responses.filter((response) => response.includes('SUCCESS')).length;
+    expect(done).toBe(WRITES_PER_MINUTE);
+  });
+});

@@ -1,0 +1,100 @@
+// Several workers of one ledger in PostgreSQL: the engine's guarantees for each, and what holds between them.
+
+import { afterAll, describe, test } from '@jest/globals';
+import { ephemeralKey } from '../../../src/stores/keys/session-key.js';
+import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
+import { createPostgresStore, openPostgresStore } from '../../../src/stores/postgres/index.js';
+import { winstonLog } from '../../../src/system/winston-log.js';
+import { sharedEngine } from '../../../src/engine/shared.js';
+import { treeEngineConformance, World } from '../../engine/tree-engine.conformance.js';
+import { workersConformance, type Cluster, type SharedHarness } from '../../engine/workers.conformance.js';
+import { FaultySharedStore } from '../../fixtures/faulty-shared-store.js';
+import { ManualClock } from '../../fixtures/manual-clock.js';
+import { startPostgres } from '../../fixtures/postgres.js';
+import { ledgerPlace, type LedgerPlace } from './postgres-harness.js';
+
+const server = await startPostgres({ isDurable: true });
+
+afterAll(() => server?.stop());
+
+/** Long enough for the statements of a poll, in ms. */
+const SETTLE_MS = 150;
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** All performers so far, as if their processes were dead. */
+const DEAD = 'UPDATE performers SET over_at = coalesce(over_at, now()), is_dead = true';
+
+async function openWorker(place: LedgerPlace, clock: ManualClock): Promise<SharedHarness> {
+  const store = new FaultySharedStore(await openPostgresStore(place));
+  const world = new World();
+  const anchor = memoryHeadStore(await store.head());
+  const engine = sharedEngine({
+    store,
+    externalHeadStore: anchor,
+    clock,
+    log: winstonLog('silent'),
+    effects: world,
+    secrets: ephemeralKey(),
+    listener: world,
+    defer: (task) => void setImmediate(task),
+  });
+  await engine.start();
+  return {
+    engine,
+    store,
+    anchor,
+    clock,
+    world,
+    isShared: true,
+    crash: async () => {
+      await store.close();
+      await place.exec(DEAD);
+      return openWorker(place, new ManualClock());
+    },
+    stop: async () => {
+      await engine.stop();
+      await store.close();
+    },
+  };
+}
+
+async function openCluster(url: string): Promise<Cluster> {
+  const place = ledgerPlace(url);
+  await (await createPostgresStore(place)).close();
+  const performers = new Map<SharedHarness, string>();
+  const last = 'SELECT max(performer_id)::text AS performer FROM performers';
+  return {
+    open: async (clock) => {
+      const worker = await openWorker(place, clock);
+      const [row] = (await place.exec(last)) as readonly { readonly performer: string }[];
+      performers.set(worker, row?.performer ?? '');
+      return worker;
+    },
+    openStore: () => openPostgresStore(place),
+    kill: async (worker) => {
+      await worker.store.close();
+      await place.exec(`${DEAD} WHERE performer_id = ${performers.get(worker) ?? '0'}`);
+    },
+    cutOff: async (worker) => {
+      const performer = performers.get(worker) ?? '0';
+      await place.exec(`SELECT pg_terminate_backend(backend_pid, 5000) FROM performers WHERE performer_id = ${performer};
+        UPDATE performers SET over_at = now() - interval '1 hour' WHERE performer_id = ${performer}`);
+    },
+    settle: () => sleep(SETTLE_MS),
+    dispose: () => place.remove(),
+  };
+}
+
+if (server === null) {
+  describe.skip('workers of a ledger in PostgreSQL', () => {
+    test('PostgreSQL is not installed', () => undefined);
+  });
+} else {
+  treeEngineConformance('a worker of a ledger in PostgreSQL', async () => {
+    const place = ledgerPlace(server.url);
+    await (await createPostgresStore(place)).close();
+    const worker = await openWorker(place, new ManualClock());
+    return { ...worker, stop: () => worker.stop().then(() => place.remove()) };
+  });
+  workersConformance('in PostgreSQL', () => openCluster(server.url));
+}
