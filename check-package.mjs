@@ -24,7 +24,12 @@ const SHIPPED = [
   /^(?:LICENSE|llms\.txt|package\.json)$/,
 ];
 /** What a user looks for. */
-const REQUIRED = ['dist/src/index.js', 'dist/src/index.d.ts', 'dist/src/interfaces/cli/main.js', 'docs/examples/ten-lines.mjs'];
+const REQUIRED = [
+  'dist/src/index.js',
+  'dist/src/index.d.ts',
+  'dist/src/interfaces/cli/main.js',
+  'docs/examples/ten-lines.mjs',
+];
 
 const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 const problems = [];

@@ -7,7 +7,12 @@ import { LATEST_TIMESTAMP_MS } from '../src/core/contract/shapes.js';
 import type { Policy } from '../src/core/policy/policy.js';
 import { amountsOf } from '../src/core/run/budget.js';
 import { executionFault } from '../src/core/step/authorization.js';
-import { retryAttempt, mediatedContext, requestHash, type Attempt } from '../src/core/step/requests/mediated-request.js';
+import {
+  retryAttempt,
+  mediatedContext,
+  requestHash,
+  type Attempt,
+} from '../src/core/step/requests/mediated-request.js';
 import { isIdempotent, resultLabel, privilegedRequest } from '../src/core/step/requests/privileged-request.js';
 import type { ExecutionCause } from '../src/core/contract/fault.js';
 import { findExhaustedBudget } from './authorize-step.js';

@@ -31,7 +31,14 @@ export {
 export type { Inspector } from './core/kernel/interpreter/inert-inspector.js';
 export type { Interpreter } from './core/kernel/interpreter/interpreter.js';
 export type { LedgerVerdict } from './core/ledger/verification/ledger-verdict.js';
-export type { Agent, AgentExchange, AgentProposal, AgentSchemas, AgentTurn, RequestOutcome } from './engine/ports/agent.js';
+export type {
+  Agent,
+  AgentExchange,
+  AgentProposal,
+  AgentSchemas,
+  AgentTurn,
+  RequestOutcome,
+} from './engine/ports/agent.js';
 export type { ReviewOrder, Review } from './engine/ports/reviewer.js';
 export type { Clock } from './engine/ports/clock.js';
 export type { Sandbox } from './engine/ports/effects/sandbox.js';

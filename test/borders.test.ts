@@ -7,7 +7,14 @@ import ts from 'typescript';
 import { filesIn, importsOf, nodesOf, parse, targetOf } from './sources.js';
 
 /** What they parse is recorded, or comes from the service itself (`inspector`). */
-const RECORDED_LAYERS = ['machines/', 'src/core/kernel/', 'src/engine/', 'src/core/replay/', 'src/core/session/', 'src/interfaces/inspector/page/'];
+const RECORDED_LAYERS = [
+  'machines/',
+  'src/core/kernel/',
+  'src/engine/',
+  'src/core/replay/',
+  'src/core/session/',
+  'src/interfaces/inspector/page/',
+];
 
 const OWN_JSON = 'src/core/contract/json/own-json.ts';
 

@@ -102,7 +102,10 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
     'src/features/telemetry/otel/histogram-meter.ts',
     'src/features/telemetry/otel/sdk-telemetry.ts',
   ],
-  '@modelcontextprotocol/client': ['src/features/upstreams/mcp/http-messages.ts', 'src/features/upstreams/mcp/mcp-client.ts'],
+  '@modelcontextprotocol/client': [
+    'src/features/upstreams/mcp/http-messages.ts',
+    'src/features/upstreams/mcp/mcp-client.ts',
+  ],
   '@modelcontextprotocol/server': ['src/interfaces/mcp/'],
   'eventsource-parser': ['src/features/upstreams/mcp/event-stream.ts'],
 };
@@ -164,9 +167,9 @@ describe('layers', () => {
     const found = EDGES.filter(({ from, to }) => layerOf(from) === 'inspector' && to?.startsWith('src/core/contract/'));
     const others = found.filter(({ to }) => !written.some((name) => to === `src/core/contract/${name}.ts`));
     expect(others).toEqual([]);
-    expect(EDGES.filter(({ from, to }) => layerOf(from) !== 'inspector' && to?.startsWith('src/interfaces/inspector/page/'))).toEqual(
-      [],
-    );
+    expect(
+      EDGES.filter(({ from, to }) => layerOf(from) !== 'inspector' && to?.startsWith('src/interfaces/inspector/page/')),
+    ).toEqual([]);
   });
 
   test('the engine is used by its port: only its factories import the class', () => {

@@ -17,7 +17,13 @@ import { requireCapability } from '../engine/ports/effects/capability.js';
 import type { Sandbox } from '../engine/ports/effects/sandbox.js';
 import { isJsonObject, type JsonObject } from '../core/contract/json.js';
 import { BoundedCalls, type Bounds } from '../runtime/effects/bounded-calls.js';
-import { codeOf, type Action, type EffectContext, type RegistrationOptions, type Tool } from '../runtime/effects/define-effects.js';
+import {
+  codeOf,
+  type Action,
+  type EffectContext,
+  type RegistrationOptions,
+  type Tool,
+} from '../runtime/effects/define-effects.js';
 import type { DecisionPoints } from '../runtime/effects/decision-points.js';
 import { EXPORT_BUNDLE } from '../core/contract/evidence/export-bundle.js';
 import type { ExportEffects } from '../features/exports/export-effects.js';

@@ -4,7 +4,13 @@
 import { lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, statSync } from 'node:fs';
 import { unlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import type { Effect, EffectResult, SandboxRequest, PathFact, SandboxFacts } from '../../src/core/contract/run/effect.js';
+import type {
+  Effect,
+  EffectResult,
+  SandboxRequest,
+  PathFact,
+  SandboxFacts,
+} from '../../src/core/contract/run/effect.js';
 import type { JsonObject } from '../../src/core/contract/json.js';
 import type { Sandbox } from '../../src/engine/ports/effects/sandbox.js';
 

@@ -16,7 +16,9 @@ export async function tracedBy(dist, log, ratio) {
   const chunks = join(dist, 'chunks');
   const [sdk] = readdirSync(chunks).filter((name) => /^sdk-telemetry-.*\.js$/.test(name));
   const { sdkTelemetry } = await import(join(chunks, sdk));
-  const { readOtlpSettings } = await import(join(dist, '../../build/compiled/src/features/telemetry/otel/otlp-settings.js'));
+  const { readOtlpSettings } = await import(
+    join(dist, '../../build/compiled/src/features/telemetry/otel/otlp-settings.js')
+  );
   const telemetry = sdkTelemetry({ version: 'bench', otlp: readOtlpSettings({ url, ratio }), log });
   const close = async () => {
     await telemetry.close();

@@ -1,7 +1,13 @@
 // The invariants of every response and every trace, as functions of the input and the output. They do not depend on the
 // campaign, so that tests can show that each of them fails when it should.
 
-import { ARGUMENT_CAUSES, EXECUTION_CAUSES, FAULTS, POLICY_CAUSES, type FaultCode } from '../../src/core/contract/fault.js';
+import {
+  ARGUMENT_CAUSES,
+  EXECUTION_CAUSES,
+  FAULTS,
+  POLICY_CAUSES,
+  type FaultCode,
+} from '../../src/core/contract/fault.js';
 import { sha256 } from '../../src/core/contract/hash.js';
 import { stepDecisionOf } from '../../src/core/contract/run/phase.js';
 import { DecisionResponse, DetailedResponse } from '../../src/core/contract/run/response.js';

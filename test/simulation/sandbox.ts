@@ -1,7 +1,13 @@
 // The sandbox port of one process over the files of the world. It obeys, or fails in every way in which a sandbox can
 // fail. The model knows the real results, which are compared with the ledger.
 
-import type { Effect, EffectResult, SandboxRequest, PathFact, SandboxFacts } from '../../src/core/contract/run/effect.js';
+import type {
+  Effect,
+  EffectResult,
+  SandboxRequest,
+  PathFact,
+  SandboxFacts,
+} from '../../src/core/contract/run/effect.js';
 import { EXECUTION_CAUSES, type ExecutionCause } from '../../src/core/contract/fault.js';
 import type { Sandbox } from '../../src/engine/ports/effects/sandbox.js';
 import type { Process } from './process.js';

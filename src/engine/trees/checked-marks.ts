@@ -3,14 +3,7 @@
 
 import { nameInTree } from '../../core/contract/entry-name.js';
 import { LedgerError } from '../../core/errors.js';
-import type {
-  InputMark,
-  LedgerStore,
-  MarkKey,
-  MarkOf,
-  ProposalMark,
-  TreeEntry,
-} from '../ports/ledger/ledger-store.js';
+import type { InputMark, LedgerStore, MarkKey, MarkOf, ProposalMark, TreeEntry } from '../ports/ledger/ledger-store.js';
 
 /** What a mark says of its entry, and of the trace of its step. */
 interface MarkedEntry {

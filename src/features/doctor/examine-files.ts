@@ -12,7 +12,13 @@ import { refuseTrackedKeys } from '../../home/tracked-keys.js';
 import type { HomePaths } from '../../home/home-paths.js';
 import { hasFile } from '../../stores/keys/key-file.js';
 import { listKeys } from '../../home/keys/list-keys.js';
-import { createErasureSeal, isRotating, readLedgerSigner, readLedgerVerifier, rotationFiles } from '../../home/ledger-key.js';
+import {
+  createErasureSeal,
+  isRotating,
+  readLedgerSigner,
+  readLedgerVerifier,
+  rotationFiles,
+} from '../../home/ledger-key.js';
 import { waterMarksOf } from '../../runtime/storage/storage-options.js';
 import { doctorFinding, type DoctorFinding } from './finding.js';
 

@@ -4,7 +4,12 @@
 import { nameInLedger } from '../../core/contract/entry-name.js';
 import { createHash } from 'node:crypto';
 import type { PayloadFile } from './bagit/write-bag.js';
-import { BAG_PROOF_FORMAT, type BagDigest, type BagEntry, type BagProof } from '../../core/contract/evidence/bag-proof.js';
+import {
+  BAG_PROOF_FORMAT,
+  type BagDigest,
+  type BagEntry,
+  type BagProof,
+} from '../../core/contract/evidence/bag-proof.js';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
 import { ENTRY_TYPES } from '../../core/contract/run/entry.js';
 import type { ExportBundle } from '../../core/contract/evidence/export-bundle.js';

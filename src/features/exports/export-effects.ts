@@ -15,12 +15,7 @@ import { CaseHistory } from '../../runtime/case/case-history.js';
 import { exportAudience } from '../../runtime/content/audience.js';
 import { findWithheldLanes } from '../../runtime/content/withheld-lanes.js';
 import type { BagSigner } from './bag-payload.js';
-import {
-  assembleExportBag,
-  settleExportBag,
-  type ExportBagRequest,
-  type ExportBagSummary,
-} from './assemble-bag.js';
+import { assembleExportBag, settleExportBag, type ExportBagRequest, type ExportBagSummary } from './assemble-bag.js';
 import { resolveLocator } from '../../runtime/effects/export-root.js';
 import { makeFolder } from '../../home/home.js';
 import { computeCaseLabel } from '../../runtime/case/case-label.js';

@@ -26,7 +26,13 @@ import { findWithheldLanes } from '../../runtime/content/withheld-lanes.js';
 import { requireMembers } from '../../runtime/required-members.js';
 import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
 import { CaseHistory } from '../../runtime/case/case-history.js';
-import { validateActor, validateField, validateRole, asNamedPerson, createOpenInput } from '../../runtime/agents/open-input.js';
+import {
+  validateActor,
+  validateField,
+  validateRole,
+  asNamedPerson,
+  createOpenInput,
+} from '../../runtime/agents/open-input.js';
 import type { PinnedPolicy, PolicyCache } from '../../runtime/policy-cache.js';
 import type { RunTracing } from '../../runtime/agents/run-tracing.js';
 import { resolveOutcome, submitBallot, type AnswerEnvironment } from './ballots.js';

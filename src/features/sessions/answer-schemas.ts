@@ -11,7 +11,11 @@ import {
   STEP_TYPES,
   VerificationReceipt,
 } from '../../core/contract/session/session.js';
-import { SESSION_ERRORS, type SessionAnswer, type SessionErrorCode } from '../../core/contract/session/session-answer.js';
+import {
+  SESSION_ERRORS,
+  type SessionAnswer,
+  type SessionErrorCode,
+} from '../../core/contract/session/session-answer.js';
 import { closed, Nullable, OneOf } from '../../core/contract/shapes.js';
 import type { SessionSummary, TaskDetails } from './sessions.js';
 

@@ -2,7 +2,13 @@
 // budget comes from the tree's recorded consumption at that time, with the same agents live.
 
 import { newChildContext } from '../../../machines/orchestrator.js';
-import { BUDGET_KINDS, type Account, type Amounts, type BudgetKind, type Limits } from '../../core/contract/run/budget.js';
+import {
+  BUDGET_KINDS,
+  type Account,
+  type Amounts,
+  type BudgetKind,
+  type Limits,
+} from '../../core/contract/run/budget.js';
 import type { RunContext } from '../../core/contract/run/run-context.js';
 import type { Policy } from '../../core/policy/policy.js';
 import { amountsOf, limitsOf, reserve } from '../../core/run/budget.js';

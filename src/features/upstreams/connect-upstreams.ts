@@ -2,7 +2,11 @@
 
 import { quoteForMessage, toPrintable } from '../../core/contract/finding-text.js';
 import type { JsonObject } from '../../core/contract/json.js';
-import type { UpstreamPins, UpstreamsConfig, UpstreamServer as Configured } from '../../core/contract/policy/upstreams.js';
+import type {
+  UpstreamPins,
+  UpstreamsConfig,
+  UpstreamServer as Configured,
+} from '../../core/contract/policy/upstreams.js';
 import { usageError } from '../../core/errors.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { Log } from '../../engine/ports/log.js';

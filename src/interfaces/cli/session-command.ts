@@ -1,7 +1,12 @@
 // Shared by the session commands: the caller, the session, and the input of reports and specs.
 
 import { usageError } from '../../core/errors.js';
-import { OVERRIDE_REASONS, SESSION_ROLES, type OverrideReason, type SessionRole } from '../../core/contract/session/session.js';
+import {
+  OVERRIDE_REASONS,
+  SESSION_ROLES,
+  type OverrideReason,
+  type SessionRole,
+} from '../../core/contract/session/session.js';
 import type { SessionAnswer } from '../../core/contract/session/session-answer.js';
 import { SpecId, SPEC_BYTES_MAX, type SessionSpec } from '../../core/contract/session/session-spec.js';
 import { findTextProblem, type TextRule, type TextSchema } from '../../core/contract/text-rule.js';

@@ -9,7 +9,13 @@ import { sha256 } from '../../core/contract/hash.js';
 import type { ArtifactInfo, LedgerInfo } from '../../core/contract/inspection/inspection.js';
 import { LedgerError } from '../../core/errors.js';
 import type { NoteVerifier } from '../../core/ledger/proof/signed-note.js';
-import type { CursorOptions, EntryPlace, LogHead, StoredEntry, TreeSummary } from '../../engine/ports/ledger/ledger-store.js';
+import type {
+  CursorOptions,
+  EntryPlace,
+  LogHead,
+  StoredEntry,
+  TreeSummary,
+} from '../../engine/ports/ledger/ledger-store.js';
 import type { Pace } from '../../engine/ports/pace.js';
 import { NO_PROGRESS, type ProgressReporter } from '../../engine/ports/progress.js';
 import { openFlaggedEvidence } from '../../features/evidence/flagged-evidence.js';

@@ -4,7 +4,14 @@ import { quoteForMessage } from '../../core/contract/finding-text.js';
 import { readJson } from '../../core/contract/json/read-json.js';
 import { CaseId, Identifier } from '../../core/contract/shapes.js';
 import { findTextProblem } from '../../core/contract/text-rule.js';
-import { CROSS_CASE_RIGHTS, RIGHTS, TOKENS_MAX, TokenList, TokenRecord, type Right } from '../../core/contract/token.js';
+import {
+  CROSS_CASE_RIGHTS,
+  RIGHTS,
+  TOKENS_MAX,
+  TokenList,
+  TokenRecord,
+  type Right,
+} from '../../core/contract/token.js';
 import { isConforming } from '../../core/contract/validators.js';
 import { UsageError, usageError } from '../../core/errors.js';
 import { isLookAlike, NAME_PROBLEMS, nameProblem } from '../../core/identity/person.js';

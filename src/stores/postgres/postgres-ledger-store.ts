@@ -30,7 +30,13 @@ import type {
   TreeSummary,
 } from '../../engine/ports/ledger/ledger-store.js';
 import type { RunRecordTable } from '../../engine/ports/ledger/run-records.js';
-import type { ClaimedDuty, Duty, GrownTree, SharedBatch, SharedLedgerStore } from '../../engine/ports/ledger/shared-store.js';
+import type {
+  ClaimedDuty,
+  Duty,
+  GrownTree,
+  SharedBatch,
+  SharedLedgerStore,
+} from '../../engine/ports/ledger/shared-store.js';
 import { CaseKeys } from '../keys/case-keys.js';
 import { notWriterError, unavailableError } from '../ledger/store-errors.js';
 import { asLedgerError, checkSchemaName, closedError, ReaderPool } from './postgres-connection.js';

@@ -2,7 +2,11 @@
 // decisions are checked must not be missing at all.
 
 import { describe, expect, test } from '@jest/globals';
-import { ARTIFACT_KINDS, SYSTEM_ARTIFACT_KINDS, type WithheldArtifact } from '../../../src/core/contract/artifact-ref.js';
+import {
+  ARTIFACT_KINDS,
+  SYSTEM_ARTIFACT_KINDS,
+  type WithheldArtifact,
+} from '../../../src/core/contract/artifact-ref.js';
 import type { StoredEntry } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
 import { sha256 } from '../../../src/core/contract/hash.js';

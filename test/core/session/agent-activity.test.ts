@@ -10,7 +10,12 @@ import {
   type PauseReason,
   type SessionLimits,
 } from '../../../src/core/contract/session/session.js';
-import { updateContext, effectiveStatus, heartbeatStatus, isStepStale } from '../../../src/core/session/agent-activity.js';
+import {
+  updateContext,
+  effectiveStatus,
+  heartbeatStatus,
+  isStepStale,
+} from '../../../src/core/session/agent-activity.js';
 import { FRESH_CONTEXT, MINUTE_MS, type SessionState } from '../../../src/core/session/session-state.js';
 import { make, phase, spec } from '../../fixtures/spec.js';
 import { tableOf } from '../../docs/tables.js';

@@ -2,7 +2,11 @@
 
 import { describe, expect, test } from '@jest/globals';
 import { artifactRef } from '../../../src/core/contract/artifact-ref.js';
-import type { CommandOf, SessionCommand, SessionCommandName } from '../../../src/core/contract/session/session-command.js';
+import type {
+  CommandOf,
+  SessionCommand,
+  SessionCommandName,
+} from '../../../src/core/contract/session/session-command.js';
 import {
   OVERRIDE_REASONS,
   PAUSE_REASONS,

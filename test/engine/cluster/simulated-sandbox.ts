@@ -1,7 +1,13 @@
 // The sandbox of one case that several simulated workers change, each with its own memory of the usage.
 
 import type { JsonObject } from '../../../src/core/contract/json.js';
-import type { Effect, EffectResult, GatherRequest, PathFact, SandboxFacts } from '../../../src/core/contract/run/effect.js';
+import type {
+  Effect,
+  EffectResult,
+  GatherRequest,
+  PathFact,
+  SandboxFacts,
+} from '../../../src/core/contract/run/effect.js';
 import type { Artifact } from '../../../src/core/contract/artifact-ref.js';
 import type { Scheduler } from '../../fixtures/slow-store.js';
 import { ABSENT, editedPolicy, proposal } from '../../fixtures/tree.js';

@@ -1,7 +1,11 @@
 // What the signature of a bag covers, and its format: faults in bags that are otherwise valid.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { CHECKPOINT_CHARACTERS_MAX, type BagEntry, type BagProof } from '../../../src/core/contract/evidence/bag-proof.js';
+import {
+  CHECKPOINT_CHARACTERS_MAX,
+  type BagEntry,
+  type BagProof,
+} from '../../../src/core/contract/evidence/bag-proof.js';
 import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
 import type { ExportBundle } from '../../../src/core/contract/evidence/export-bundle.js';
 import { sha256 } from '../../../src/core/contract/hash.js';

@@ -1,7 +1,12 @@
 // The linter against a corpus of careless policies, and against the shipped policy with each grant and limit removed.
 
 import { describe, expect, test } from '@jest/globals';
-import { formatLintMessage, LINT_RULE_IDS, LINT_RULES, type LintRule } from '../../../src/features/policy-lint/lint-rules.js';
+import {
+  formatLintMessage,
+  LINT_RULE_IDS,
+  LINT_RULES,
+  type LintRule,
+} from '../../../src/features/policy-lint/lint-rules.js';
 import { checkPolicy } from '../../../src/core/policy/files/check-policy.js';
 import { isNear } from '../../../src/core/contract/policy/near-names.js';
 import { CARELESS, type Careless, type Edit } from './careless-policies.js';

@@ -1,7 +1,11 @@
 // Random policies and requests for the comparison of all ways to decide one proposal.
 
 import type { Artifact } from '../../../src/core/contract/artifact-ref.js';
-import { createCatalogue, type Registrations, type ToolDefinition } from '../../../src/core/contract/policy/catalogue.js';
+import {
+  createCatalogue,
+  type Registrations,
+  type ToolDefinition,
+} from '../../../src/core/contract/policy/catalogue.js';
 import { definitionsOf, newTreeFlags } from '../../../src/core/kernel/pinned-policy.js';
 import { loadPolicy } from '../../../src/core/policy/files/check-policy.js';
 import type { PolicyTest } from '../../../src/core/policy/files/policy-test-file.js';

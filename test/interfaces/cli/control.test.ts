@@ -10,7 +10,14 @@ import {
   SOCKET_PATH_BYTES_MAX,
   type SocketConnection,
 } from '../../../src/system/network/unix-socket.js';
-import { LedgerError, PolicyError, RunError, SandboxError, UsageError, type CodedError } from '../../../src/core/errors.js';
+import {
+  LedgerError,
+  PolicyError,
+  RunError,
+  SandboxError,
+  UsageError,
+  type CodedError,
+} from '../../../src/core/errors.js';
 import { splitLines } from '../../../src/host/control/split-lines.js';
 import { connectControl, type ControlClient } from '../../../src/host/control/control-client.js';
 import { fromWireError, toWireError } from '../../../src/host/control/control-errors.js';

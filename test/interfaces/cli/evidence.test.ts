@@ -3,7 +3,11 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { copyFileSync, cpSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { EvidenceEntry, EvidenceStatement, SignedStatement } from '../../../src/core/contract/evidence/evidence.js';
+import type {
+  EvidenceEntry,
+  EvidenceStatement,
+  SignedStatement,
+} from '../../../src/core/contract/evidence/evidence.js';
 import { shippedContract } from '../../../src/runtime/shipped-contract.js';
 import { finish, initialised, linesOf, read, tempFolder, think, turnpike, write, type Said } from './fake-io.js';
 

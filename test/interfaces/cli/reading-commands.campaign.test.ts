@@ -22,7 +22,10 @@ import { PLAIN, putSpec } from './session-fixture.js';
 const STATES = ['closed', 'killed'] as const;
 type State = (typeof STATES)[number];
 
-const PROGRAMS = { 'build/test/cli/main': 'src/interfaces/cli/main.ts', 'build/test/cli/read': 'test/interfaces/cli/reading-program.ts' };
+const PROGRAMS = {
+  'build/test/cli/main': 'src/interfaces/cli/main.ts',
+  'build/test/cli/read': 'test/interfaces/cli/reading-program.ts',
+};
 const namespace = mountNamespace();
 const root = diskFolder('reading');
 const at = (...path: string[]): string => join(root, ...path);

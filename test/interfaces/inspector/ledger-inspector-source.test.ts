@@ -15,7 +15,10 @@ import { LedgerReader } from '../../../src/runtime/ledger/ledger-reader.js';
 import type { EntryPlace, StoredEntry } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { leafHash } from '../../../src/core/ledger/proof/merkle.js';
 import { noteVerifier } from '../../../src/core/ledger/proof/signed-note.js';
-import { bundleInspectorSource, homeInspectorSource } from '../../../src/interfaces/inspector/ledger-inspector-source.js';
+import {
+  bundleInspectorSource,
+  homeInspectorSource,
+} from '../../../src/interfaces/inspector/ledger-inspector-source.js';
 import { ENTRY_BYTES_MAX, ROWS_MAX, type InspectorSource } from '../../../src/interfaces/inspector/inspector-source.js';
 import { turnpike as command } from '../cli/fake-io.js';
 import { example } from '../../docs/built.js';

@@ -16,7 +16,11 @@ import { createDeferred } from '../../../src/runtime/deferred.js';
 import { AdmissionController } from '../../../src/interfaces/admission/admission-controller.js';
 import type { AdmissionOptions } from '../../../src/interfaces/admission/admission-limits.js';
 import { RequestAdmission, type AdmissionOutcome } from '../../../src/interfaces/service/request-admission.js';
-import { createRequestAdmission, createHandler, type MountedHandler } from '../../../src/interfaces/http/http-handler.js';
+import {
+  createRequestAdmission,
+  createHandler,
+  type MountedHandler,
+} from '../../../src/interfaces/http/http-handler.js';
 import { RouteIndex, BinaryBody } from '../../../src/interfaces/http/routes/route.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 

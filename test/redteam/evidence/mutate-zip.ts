@@ -1,7 +1,12 @@
 // Mutations of .zip files: of their records, and of the bytes between these.
 
 import { crc32, deflateRawSync } from 'node:zlib';
-import { centralHeader, endRecords, localHeader, type ZipRecord } from '../../../src/features/exports/bag/zip-format.js';
+import {
+  centralHeader,
+  endRecords,
+  localHeader,
+  type ZipRecord,
+} from '../../../src/features/exports/bag/zip-format.js';
 import type { Draw } from './draw.js';
 import { byDirectory } from './independent-bag.js';
 

@@ -4,11 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { cpSync, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import {
-  openUntouched,
-  type UntouchedFile,
-  type UntouchedOptions,
-} from '../../../src/stores/sqlite/untouched-file.js';
+import { openUntouched, type UntouchedFile, type UntouchedOptions } from '../../../src/stores/sqlite/untouched-file.js';
 import { openSqliteStore, createSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
 import { lockWriter } from '../../../src/stores/sqlite/writer-lock.js';
 import { opening, scribeOf, treeId } from '../../fixtures/entries.js';

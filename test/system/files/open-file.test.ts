@@ -137,5 +137,7 @@ test('no other source file opens files directly', () => {
         /^'node:fs(?:\/promises)?'$/.test(node.parent.parent.parent.moduleSpecifier.getText()),
     ),
   );
-  expect(found.filter((path) => !path.startsWith('src/interfaces/inspector/page/'))).toEqual(Object.keys(OTHERS).sort());
+  expect(found.filter((path) => !path.startsWith('src/interfaces/inspector/page/'))).toEqual(
+    Object.keys(OTHERS).sort(),
+  );
 });

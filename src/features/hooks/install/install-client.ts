@@ -17,13 +17,7 @@ import type { Profile } from '../clients/client-facts.js';
 import { CLIENT_PROGRAMS } from '../clients/client-programs.js';
 import { codexCommands } from '../clients/install/codex-editors.js';
 import { EditProblem } from '../clients/install/editor.js';
-import {
-  allEditors,
-  editedPath,
-  editorsFor,
-  type Editor,
-  type InstallTarget,
-} from '../clients/install/editors-for.js';
+import { allEditors, editedPath, editorsFor, type Editor, type InstallTarget } from '../clients/install/editors-for.js';
 import { userFolder } from '../clients/settings-places.js';
 import type { Client } from '../hook-event.js';
 import { surroundingsOf } from './inspect-client.js';

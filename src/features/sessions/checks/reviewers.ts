@@ -9,7 +9,12 @@
 
 import { isUtf8 } from 'node:buffer';
 import Type, { type Static } from 'typebox';
-import { GATE_FINDINGS_MAX, type GateVerdict, GATE_VERDICTS, GateFinding } from '../../../core/contract/session/session.js';
+import {
+  GATE_FINDINGS_MAX,
+  type GateVerdict,
+  GATE_VERDICTS,
+  GateFinding,
+} from '../../../core/contract/session/session.js';
 import { closed, Nullable, OneOf } from '../../../core/contract/shapes.js';
 import { isConforming } from '../../../core/contract/validators.js';
 import type { CommandRun, CommandRunner } from '../../../engine/ports/effects/command-runner.js';

@@ -1,6 +1,11 @@
 import { sha256 } from '../../../core/contract/hash.js';
 import { ActionNotExecutedError } from '../../../core/errors.js';
-import type { CommandOrder, CommandProblem, CommandRun, CommandRunner } from '../../../engine/ports/effects/command-runner.js';
+import type {
+  CommandOrder,
+  CommandProblem,
+  CommandRun,
+  CommandRunner,
+} from '../../../engine/ports/effects/command-runner.js';
 
 /** The exit code of shells for a program that exists and cannot be executed. */
 const NOT_EXECUTABLE = 126;

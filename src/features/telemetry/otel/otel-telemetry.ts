@@ -24,7 +24,15 @@ import {
   type TracerProvider,
 } from '@opentelemetry/api';
 import type { TracePoint } from '../../../core/contract/trace-context.js';
-import type { Attributes, Meter, OpenSpan, SpanOutcome, SpanStart, Telemetry, Tracer } from '../../../engine/ports/telemetry.js';
+import type {
+  Attributes,
+  Meter,
+  OpenSpan,
+  SpanOutcome,
+  SpanStart,
+  Telemetry,
+  Tracer,
+} from '../../../engine/ports/telemetry.js';
 
 export { SpanKind, SpanStatusCode, ValueType };
 

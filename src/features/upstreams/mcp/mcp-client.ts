@@ -17,9 +17,18 @@ import {
   type TransportSendOptions,
 } from '@modelcontextprotocol/client';
 import { isJsonObject, type JsonObject } from '../../../core/contract/json.js';
-import type { HttpUpstreamServer, StdioUpstreamServer, UpstreamServer } from '../../../core/contract/policy/upstreams.js';
+import type {
+  HttpUpstreamServer,
+  StdioUpstreamServer,
+  UpstreamServer,
+} from '../../../core/contract/policy/upstreams.js';
 import { CodedError, ActionFailedError, InvariantError, ActionNotExecutedError } from '../../../core/errors.js';
-import type { ConnectOptions, UpstreamConnector, UpstreamCall, UpstreamLink } from '../../../engine/ports/effects/upstream.js';
+import type {
+  ConnectOptions,
+  UpstreamConnector,
+  UpstreamCall,
+  UpstreamLink,
+} from '../../../engine/ports/effects/upstream.js';
 import { ChildLines, childEnvironment } from './child-lines.js';
 import { readToken } from '../../../system/environment.js';
 import { HttpMessages, parseServerUrl } from './http-messages.js';

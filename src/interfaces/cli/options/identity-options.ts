@@ -3,7 +3,11 @@
 import { resolve } from 'node:path';
 import { CLIENT_SECRET_VARIABLE, readClientSecret } from '../../../features/identity/provider/client-secret.js';
 import { hasIdentities, identitiesSource } from '../../../home/policy/identities-source.js';
-import { IDENTITIES_PATH, SIGNING_ALGORITHMS, type SigningAlgorithm } from '../../../core/contract/policy/identities.js';
+import {
+  IDENTITIES_PATH,
+  SIGNING_ALGORITHMS,
+  type SigningAlgorithm,
+} from '../../../core/contract/policy/identities.js';
 import { usageError } from '../../../core/errors.js';
 import type { IdentityOptions } from '../../http/identity/identity-service.js';
 import { CALLBACK_PATH } from '../../http/identity/login-flow.js';

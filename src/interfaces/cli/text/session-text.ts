@@ -2,7 +2,12 @@
 // so that none of its lines can look like a line of this command.
 
 import { REPORTED_STEP_TYPES, type GateFinding, type SessionStatus } from '../../../core/contract/session/session.js';
-import type { NextStep, RecommendedAction, SessionAnswer, SessionData } from '../../../core/contract/session/session-answer.js';
+import type {
+  NextStep,
+  RecommendedAction,
+  SessionAnswer,
+  SessionData,
+} from '../../../core/contract/session/session-answer.js';
 import type { SessionSummary, TaskDetails } from '../../../features/sessions/sessions.js';
 import { activePhase, summarizeGates } from '../../../core/session/progress.js';
 import { loopSignal, recommendedActions } from '../../../core/session/loop-signal.js';

@@ -7,7 +7,16 @@ import { canonicalJson } from '../../../core/contract/canonical-json.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import { WRITE_MODES } from '../../../core/contract/policy/lanes.js';
 import type { JsonObject } from '../../../core/contract/json.js';
-import { CaseId, closed, Identifier, Nullable, OneOf, RunId, Sha256, Timestamp } from '../../../core/contract/shapes.js';
+import {
+  CaseId,
+  closed,
+  Identifier,
+  Nullable,
+  OneOf,
+  RunId,
+  Sha256,
+  Timestamp,
+} from '../../../core/contract/shapes.js';
 import type { Clock } from '../../../engine/ports/clock.js';
 import type { Principal } from '../../../engine/ports/token-book.js';
 import { makeFolder } from '../../../home/home.js';

@@ -13,7 +13,12 @@ import { ACTION_NAMES, ACTIONS } from '../../../../src/core/contract/policy/acti
 import { ARTIFACT_KINDS } from '../../../../src/core/contract/artifact-ref.js';
 import { ENTRY_BODIES, ENTRY_TYPES, type EntryType } from '../../../../src/core/contract/run/entry.js';
 import { toJsonLines } from '../../../../src/interfaces/inspector/page/text/json-lines.js';
-import { contentLines, entryLines, requestLines, responseLines } from '../../../../src/interfaces/inspector/page/text/text-authors.js';
+import {
+  contentLines,
+  entryLines,
+  requestLines,
+  responseLines,
+} from '../../../../src/interfaces/inspector/page/text/text-authors.js';
 import { GovernedTree, governedPolicy } from '../../../fixtures/governed.js';
 import { random } from '../../../fixtures/random.js';
 import { randomTree } from '../../../fixtures/random-tree.js';

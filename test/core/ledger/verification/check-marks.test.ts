@@ -4,7 +4,13 @@ import { join } from 'node:path';
 import { memoryStore } from '../../../../src/stores/memory/memory-ledger-store.js';
 import { MemoryState } from '../../../../src/stores/memory/memory-state.js';
 import { memoryHeadStore } from '../../../../src/stores/memory/memory-head-store.js';
-import type { InputMark, LedgerStore, MarkKey, MarkOf, ProposalMark } from '../../../../src/engine/ports/ledger/ledger-store.js';
+import type {
+  InputMark,
+  LedgerStore,
+  MarkKey,
+  MarkOf,
+  ProposalMark,
+} from '../../../../src/engine/ports/ledger/ledger-store.js';
 import { LedgerReader } from '../../../../src/runtime/ledger/ledger-reader.js';
 import { Bench } from '../../../fixtures/bench.js';
 import { ForwardingStore } from '../../../fixtures/forwarding-store.js';

@@ -6,7 +6,11 @@ import { NO_PREV } from '../../../../src/core/contract/run/entry.js';
 import { sha256 } from '../../../../src/core/contract/hash.js';
 import type { LedgerRule } from '../../../../src/core/ledger/verification/ledger-problem.js';
 import { EMPTY_HEAD, leafHash } from '../../../../src/core/ledger/proof/merkle.js';
-import { PROBLEMS_MAX, verifyLedger, type LedgerSource } from '../../../../src/core/ledger/verification/verify-ledger.js';
+import {
+  PROBLEMS_MAX,
+  verifyLedger,
+  type LedgerSource,
+} from '../../../../src/core/ledger/verification/verify-ledger.js';
 import type { StoredEntry } from '../../../../src/engine/ports/ledger/ledger-store.js';
 import {
   A,

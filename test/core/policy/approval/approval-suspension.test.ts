@@ -1,7 +1,12 @@
 // D1, D7: what remains of a request when approvers are suspended, and what a book records.
 
 import { describe, expect, test } from '@jest/globals';
-import type { ApprovalBallot, ApprovalBook, ApprovalEntry, ApprovalRule } from '../../../../src/core/contract/run/approval.js';
+import type {
+  ApprovalBallot,
+  ApprovalBook,
+  ApprovalEntry,
+  ApprovalRule,
+} from '../../../../src/core/contract/run/approval.js';
 import { InvariantError } from '../../../../src/core/errors.js';
 import {
   approvalStatus,

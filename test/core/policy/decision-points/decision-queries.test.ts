@@ -2,7 +2,11 @@
 
 import { expect, test } from '@jest/globals';
 import { sha256 } from '../../../../src/core/contract/hash.js';
-import type { DecisionAnswer, DecisionFact, DecisionPoint } from '../../../../src/core/contract/policy/decision-points.js';
+import type {
+  DecisionAnswer,
+  DecisionFact,
+  DecisionPoint,
+} from '../../../../src/core/contract/policy/decision-points.js';
 import type { RunContext } from '../../../../src/core/contract/run/run-context.js';
 import {
   decisionPointDenial,

@@ -6,7 +6,10 @@ import {
   type TargetDefinition,
   type ToolDefinition,
 } from '../../../../src/core/contract/policy/catalogue.js';
-import { RECORD_ACTION_DEFINITIONS, type RecordActionName } from '../../../../src/core/contract/policy/record-actions.js';
+import {
+  RECORD_ACTION_DEFINITIONS,
+  type RecordActionName,
+} from '../../../../src/core/contract/policy/record-actions.js';
 import type { Json, JsonObject } from '../../../../src/core/contract/json.js';
 import type { Label } from '../../../../src/core/contract/policy/labels.js';
 import {

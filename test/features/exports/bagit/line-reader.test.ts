@@ -2,7 +2,13 @@
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { parseBagInfo, parseOxum, infoValuesOf, writeBagInfo, writeOxum } from '../../../../src/features/exports/bagit/bag-info.js';
+import {
+  parseBagInfo,
+  parseOxum,
+  infoValuesOf,
+  writeBagInfo,
+  writeOxum,
+} from '../../../../src/features/exports/bagit/bag-info.js';
 import { DECLARATION_1_0, parseDeclaration } from '../../../../src/features/exports/bagit/declaration.js';
 import {
   parseFetchLine,

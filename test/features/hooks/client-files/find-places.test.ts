@@ -4,7 +4,11 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { findPlaces, foldersAbove, type SearchLimits } from '../../../../src/features/hooks/client-files/find-places.js';
+import {
+  findPlaces,
+  foldersAbove,
+  type SearchLimits,
+} from '../../../../src/features/hooks/client-files/find-places.js';
 
 let folder: string;
 let root: string;

@@ -3,8 +3,21 @@ import fc from 'fast-check';
 import { Writable } from 'node:stream';
 import { errorLine, exitCodeOf } from '../../../../src/interfaces/cli/exit-code.js';
 import { Output, OutputClosedError } from '../../../../src/interfaces/cli/io.js';
-import { escapeText, jsonLine, createPainter, shortenText, table } from '../../../../src/interfaces/cli/text/terminal.js';
-import { InvariantError, LedgerError, PolicyError, RunError, SandboxError, UsageError } from '../../../../src/core/errors.js';
+import {
+  escapeText,
+  jsonLine,
+  createPainter,
+  shortenText,
+  table,
+} from '../../../../src/interfaces/cli/text/terminal.js';
+import {
+  InvariantError,
+  LedgerError,
+  PolicyError,
+  RunError,
+  SandboxError,
+  UsageError,
+} from '../../../../src/core/errors.js';
 import { character } from '../../../fixtures/characters.js';
 
 describe('escaped', () => {

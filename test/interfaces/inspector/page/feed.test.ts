@@ -6,9 +6,17 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { packRows } from '../../../../src/core/contract/inspection/event-row.js';
 import type { EventRow, RowPage } from '../../../../src/core/contract/inspection/inspection.js';
-import { toAccessProblem, type FeedConnection, type FeedListener } from '../../../../src/interfaces/inspector/page/data/feed.js';
+import {
+  toAccessProblem,
+  type FeedConnection,
+  type FeedListener,
+} from '../../../../src/interfaces/inspector/page/data/feed.js';
 import { HttpFeed } from '../../../../src/interfaces/inspector/page/data/http-feed.js';
-import { fetchEarlierRows, loadNewest, applyLivePage } from '../../../../src/interfaces/inspector/page/data/load-rows.js';
+import {
+  fetchEarlierRows,
+  loadNewest,
+  applyLivePage,
+} from '../../../../src/interfaces/inspector/page/data/load-rows.js';
 import { SseParser, type SseMessage } from '../../../../src/interfaces/inspector/page/data/sse.js';
 import { Rows } from '../../../../src/interfaces/inspector/page/store/rows/rows.js';
 

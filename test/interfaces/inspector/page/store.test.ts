@@ -4,14 +4,37 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { AS_REPORTED, HOOK_CALL, UNGATED_CALL } from '../../../../src/core/contract/inspection/call-coverage.js';
 import { packRows } from '../../../../src/core/contract/inspection/event-row.js';
-import type { RunCreationFacts, Chart, Course, EventRow, Tone } from '../../../../src/core/contract/inspection/inspection.js';
+import type {
+  RunCreationFacts,
+  Chart,
+  Course,
+  EventRow,
+  Tone,
+} from '../../../../src/core/contract/inspection/inspection.js';
 import { InlineFeed } from '../../../../src/interfaces/inspector/page/data/inline-feed.js';
-import { toAddress, FIRST_VIEW, takeToken, parseAddress, type PageView } from '../../../../src/interfaces/inspector/page/store/address.js';
+import {
+  toAddress,
+  FIRST_VIEW,
+  takeToken,
+  parseAddress,
+  type PageView,
+} from '../../../../src/interfaces/inspector/page/store/address.js';
 import { alignSequences } from '../../../../src/interfaces/inspector/page/store/align-sequences.js';
 import { FilteredRows } from '../../../../src/interfaces/inspector/page/store/rows/filtered-rows.js';
-import { momentAfter, appendCourse, RunMarks, momentOfMark } from '../../../../src/interfaces/inspector/page/store/run-marks.js';
+import {
+  momentAfter,
+  appendCourse,
+  RunMarks,
+  momentOfMark,
+} from '../../../../src/interfaces/inspector/page/store/run-marks.js';
 import { NumberList } from '../../../../src/interfaces/inspector/page/store/rows/number-list.js';
-import { ALL_MOVES, ChartIndex, movesOf, countMovesUntil, Path } from '../../../../src/interfaces/inspector/page/store/path.js';
+import {
+  ALL_MOVES,
+  ChartIndex,
+  movesOf,
+  countMovesUntil,
+  Path,
+} from '../../../../src/interfaces/inspector/page/store/path.js';
 import { ProofTracker } from '../../../../src/interfaces/inspector/page/store/proof-tracker.js';
 import { countCoverage } from '../../../../src/interfaces/inspector/page/store/rows/count-coverage.js';
 import { Rows } from '../../../../src/interfaces/inspector/page/store/rows/rows.js';
@@ -20,7 +43,12 @@ import { listSpans } from '../../../../src/interfaces/inspector/page/store/rows/
 import { Store } from '../../../../src/interfaces/inspector/page/store/store.js';
 import { guessOutcome, listPhases, findRefusedPhase } from '../../../../src/interfaces/inspector/page/store/steps.js';
 import { findUntakenTransitions } from '../../../../src/interfaces/inspector/page/store/untaken-transitions.js';
-import { hueOf, TONES, toneNumber, WorstTones } from '../../../../src/interfaces/inspector/page/store/rows/worst-tones.js';
+import {
+  hueOf,
+  TONES,
+  toneNumber,
+  WorstTones,
+} from '../../../../src/interfaces/inspector/page/store/rows/worst-tones.js';
 import { ancestorsOf, treeLines } from '../../../../src/interfaces/inspector/page/store/rows/run-tree-lines.js';
 import { scrollTopFor, rowWindowOf } from '../../../../src/interfaces/inspector/page/store/rows/row-window.js';
 import { createDrawing } from '../../../../src/interfaces/inspector/page/views/chart/drawing.js';

@@ -6,7 +6,13 @@ import { authorOfField } from '../../../../src/core/contract/inspection/field-au
 import { ENTRY_TYPES } from '../../../../src/core/contract/run/entry.js';
 import { parseJson, toJsonLines } from '../../../../src/interfaces/inspector/page/text/json-lines.js';
 import { entryLines } from '../../../../src/interfaces/inspector/page/text/text-authors.js';
-import { startOfText, hexDump, splitParts, splitPieces, decodeUtf8 } from '../../../../src/interfaces/inspector/page/text/untrusted.js';
+import {
+  startOfText,
+  hexDump,
+  splitParts,
+  splitPieces,
+  decodeUtf8,
+} from '../../../../src/interfaces/inspector/page/text/untrusted.js';
 import { character } from '../../../fixtures/characters.js';
 
 const marks = (text: string) => splitPieces(text).flatMap((piece) => ('mark' in piece ? [piece.mark] : []));

@@ -9,7 +9,12 @@ import {
   trustInstalled,
   type InstallPlace,
 } from '../../../../features/hooks/install/install-client.js';
-import { hookProgramPath, inspectClient, shippedHook, shippedPlugin } from '../../../../features/hooks/install/inspect-client.js';
+import {
+  hookProgramPath,
+  inspectClient,
+  shippedHook,
+  shippedPlugin,
+} from '../../../../features/hooks/install/inspect-client.js';
 import { packageFile } from '../../../../runtime/shipped-contract.js';
 import { commandUsageError } from '../../arguments.js';
 import type { CliCommand, CommandArguments } from '../../command.js';

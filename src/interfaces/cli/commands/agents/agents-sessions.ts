@@ -1,6 +1,10 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { toRecordedScopeValue } from '../../../../core/contract/free-text.js';
-import { CoverageCounter, coverageText, type CallCoverage } from '../../../../core/contract/inspection/call-coverage.js';
+import {
+  CoverageCounter,
+  coverageText,
+  type CallCoverage,
+} from '../../../../core/contract/inspection/call-coverage.js';
 import { toEventRow } from '../../../../core/contract/inspection/event-row.js';
 import type { ClientSession, EventRow } from '../../../../core/contract/inspection/inspection.js';
 import {

@@ -1,6 +1,10 @@
 import { archivedText, nameBoth, nameInLedger, nameInTree } from '../../../../core/contract/entry-name.js';
 import type { LedgerProblem } from '../../../../core/ledger/verification/ledger-problem.js';
-import type { LedgerVerdict, UncheckedContent, WithheldSummary } from '../../../../core/ledger/verification/ledger-verdict.js';
+import type {
+  LedgerVerdict,
+  UncheckedContent,
+  WithheldSummary,
+} from '../../../../core/ledger/verification/ledger-verdict.js';
 import { verifyEvidence } from '../../../../features/evidence/open-evidence.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
 import { ARCHIVE_OPTION, withOpenArchives } from '../../options/archives.js';

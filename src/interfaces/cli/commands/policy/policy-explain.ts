@@ -1,7 +1,11 @@
 import { nameBoth } from '../../../../core/contract/entry-name.js';
 import { RunError } from '../../../../core/errors.js';
 import { readDecisionsAt } from '../../../../features/simulation/entry-decisions.js';
-import { UNDECIDABLE, type PolicyAnswer, type RecordedDecision } from '../../../../features/simulation/recorded-decision.js';
+import {
+  UNDECIDABLE,
+  type PolicyAnswer,
+  type RecordedDecision,
+} from '../../../../features/simulation/recorded-decision.js';
 import { explain, type Explanation } from '../../../../features/simulation/explain.js';
 import type { LedgerReader } from '../../../../runtime/ledger/ledger-reader.js';
 import type { CliCommand } from '../../command.js';

@@ -3,7 +3,11 @@ import { resolve } from 'node:path';
 import { openBagFolder } from '../../../../features/exports/bag/bag-folder.js';
 import { openBagZip } from '../../../../features/exports/bag/bag-zip.js';
 import type { BagTree } from '../../../../engine/ports/bag-tree.js';
-import type { ExportBagFinding, ExportBagFacts, ExportBagReport } from '../../../../features/exports/verify/bag-report.js';
+import type {
+  ExportBagFinding,
+  ExportBagFacts,
+  ExportBagReport,
+} from '../../../../features/exports/verify/bag-report.js';
 import { countBagReads } from '../../../../features/exports/verify/count-bag-reads.js';
 import { verifyExportBag } from '../../../../features/exports/verify/verify-bag.js';
 import type { CliCommand, ExitCode } from '../../command.js';

@@ -1,5 +1,10 @@
 import { resolve } from 'node:path';
-import { GATE_POLICIES, POSTURES, SESSION_LIMITS, type SessionLimits } from '../../../../core/contract/session/session.js';
+import {
+  GATE_POLICIES,
+  POSTURES,
+  SESSION_LIMITS,
+  type SessionLimits,
+} from '../../../../core/contract/session/session.js';
 import { EXPOSURES } from '../../../../core/contract/run/response.js';
 import type { StartSessionOptions } from '../../../../features/sessions/sessions.js';
 import { parseScope } from '../../agent-command.js';

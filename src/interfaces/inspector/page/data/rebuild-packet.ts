@@ -3,7 +3,12 @@
 
 import { canonicalJson } from '../../../../core/contract/canonical-json.js';
 import type { Packet, PacketMaterial } from '../../../../core/contract/inspection/inspection.js';
-import { stepPacket, type GateFinding, type NextStep, type SessionSpec } from '../../../../core/contract/session/step-packet.js';
+import {
+  stepPacket,
+  type GateFinding,
+  type NextStep,
+  type SessionSpec,
+} from '../../../../core/contract/session/step-packet.js';
 import { hex, type Hash } from '../worker/merkle.js';
 
 export interface RebuiltPacket {

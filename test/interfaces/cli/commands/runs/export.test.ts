@@ -5,7 +5,14 @@ import { createBagFolder } from '../../../../../src/features/exports/bag/create-
 import { createBagZip } from '../../../../../src/features/exports/bag/create-bag-zip.js';
 import { writeBag } from '../../../../../src/features/exports/bagit/write-bag.js';
 import { signer } from '../../../../features/exports/bag-forging.js';
-import { assembleBundle, filesOf, writeFiles, ledgerOf, requestFor, sealed } from '../../../../features/exports/material.js';
+import {
+  assembleBundle,
+  filesOf,
+  writeFiles,
+  ledgerOf,
+  requestFor,
+  sealed,
+} from '../../../../features/exports/material.js';
 import { put, tempFolder, turnpike } from '../../fake-io.js';
 
 async function* payload(): AsyncGenerator<{ path: string; content: Uint8Array }> {

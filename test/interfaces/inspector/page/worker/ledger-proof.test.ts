@@ -22,7 +22,10 @@ import {
   browserSha256,
   type Hash,
 } from '../../../../../src/interfaces/inspector/page/worker/merkle.js';
-import { parseCheckpoint, verifySignature } from '../../../../../src/interfaces/inspector/page/worker/checkpoint-note.js';
+import {
+  parseCheckpoint,
+  verifySignature,
+} from '../../../../../src/interfaces/inspector/page/worker/checkpoint-note.js';
 import { PartProver } from '../../../../../src/interfaces/inspector/page/worker/part-prover.js';
 import {
   createWorkerProver,
