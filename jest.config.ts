@@ -24,10 +24,11 @@ const suites = {
 /** These decide no input of a tree, or do it to test something else: another interpreter shows nothing in them. */
 const WITHOUT_TREES = [
   // Documents, schemas and costs: pure functions.
-  'runtime/(sessions/spec/parse-spec|agent-loop/(conversation|agent-schemas))',
+  'features/(sessions/spec/parse-spec|models/(conversation|agent-schemas))',
   // Parts that are tested by themselves, on entries that are written by hand.
   'engine/(reservations/case-reservations|head-writer|timers)',
-  'runtime/(case/case-history|export/verify/verify-bag|high-risk/content-search|sessions/checks/check-effects)',
+  'runtime/case/case-history',
+  'features/(exports/verify/verify-bag|promotions/content-search|sessions/checks/check-effects)',
   'runtime/storage/storage-guard',
   // What a machine offers: the kernel of a disk.
   'crash/mount-namespace',
@@ -66,7 +67,7 @@ const config: Config = {
     {
       ...suites,
       displayName: 'xstate',
-      testMatch: ['<rootDir>/test/{kernel,engine,runtime,simulation,crash}/**/*.test.ts'],
+      testMatch: ['<rootDir>/test/{core/kernel,engine,runtime,home,features,host,simulation,crash}/**/*.test.ts'],
       // Of campaigns only the kills: the others are the same in full size, start the built command, or damage disks.
       testPathIgnorePatterns: [
         '/test/(?!crash/crash\\.).*\\.campaign\\.test\\.ts$',

@@ -3,44 +3,20 @@
 import { describe, expect, test } from '@jest/globals';
 import { filesIn, importsOf, parse, targetOf } from './sources.js';
 
-const FOUNDATION = ['contract', 'errors', 'policy', 'step', 'run', 'session'];
-const KERNEL = [...FOUNDATION, 'ledger', 'machines'];
-const EVERYTHING = [...KERNEL, 'kernel', 'ports', 'replay', 'engine', 'bagit', 'adapters', 'identity', 'hooks'];
-
-/** A layer is a folder of src, the folder machines, or a file of src. It may always import itself. */
+/** What a folder may import besides itself. A feature may never import another feature. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  errors: [],
-  contract: [],
-  ports: ['contract'],
-  policy: ['contract', 'errors'],
-  step: ['contract', 'errors', 'policy'],
-  run: ['contract', 'errors', 'ports'],
-  session: ['contract', 'errors', 'ports'],
-  bagit: ['contract', 'errors', 'ports'],
-  ledger: ['contract', 'errors', 'ports'],
-  machines: FOUNDATION,
-  kernel: KERNEL,
-  replay: [...KERNEL, 'kernel', 'ports'],
-  engine: ['contract', 'errors', 'ports', 'ledger', 'kernel'],
-  adapters: ['contract', 'errors', 'ports', 'identity'],
-  identity: ['contract'],
-  hooks: ['contract'],
-  runtime: EVERYTHING,
-  service: [...EVERYTHING, 'runtime'],
-  cli: [...EVERYTHING, 'runtime', 'service'],
-  index: [...EVERYTHING, 'runtime'],
-  sdk: [...EVERYTHING, 'runtime'],
-  inspector: ['contract'],
-};
-
-/** Departures from the table, each with its reason. One that is no longer needed fails the test. */
-const DEPARTURES: Readonly<Record<string, string>> = {
-  'src/stores/ledger/integrate-batch.ts -> src/core/ledger/proof/merkle.ts':
-    'a store that integrates its commits extends the log, and there is one Merkle tree',
-  'src/core/contract/canonical-json.ts -> src/core/errors.ts':
-    'a value without a canonical form is a bug, and errors has no imports',
-  'src/engine/ports/effects/capability.ts -> src/core/errors.ts':
-    'an effect that nothing allows must fail loudly, and errors has no imports',
+  core: ['machines'],
+  machines: ['core'],
+  engine: ['core'],
+  system: ['core', 'engine'],
+  stores: ['core', 'engine', 'system'],
+  sandbox: ['core', 'engine', 'system'],
+  runtime: ['core', 'machines', 'engine', 'system'],
+  home: ['core', 'engine', 'system', 'stores', 'runtime'],
+  features: ['core', 'machines', 'engine', 'system', 'stores', 'sandbox', 'runtime', 'home'],
+  host: ['core', 'engine', 'system', 'stores', 'sandbox', 'runtime', 'home', 'features'],
+  interfaces: ['core', 'engine', 'system', 'stores', 'sandbox', 'runtime', 'home', 'features', 'host'],
+  index: ['core', 'engine', 'system', 'stores', 'sandbox', 'runtime', 'features', 'host'],
 };
 
 /** Where each third-party package may be imported: a file, or everything below a folder. */
@@ -55,17 +31,15 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   ],
   ws: ['src/interfaces/inspector/xstate/xstate-inspect-socket.ts'],
   typebox: [
-    'src/core/contract/',
-    'src/features/hooks/native-tools.ts',
-    'src/core/policy/',
-    'src/core/step/',
-    'src/home/policy/manifest-policy-source.ts',
-    'src/interfaces/restate/',
-    'src/core/ledger/verification/check-entry.ts',
+    'src/core/',
+    'src/features/',
+    'src/home/',
     'src/host/',
-    'src/interfaces/sdk/sdk-tool.ts',
-    'src/interfaces/mcp/',
+    'src/runtime/',
     'src/interfaces/http/',
+    'src/interfaces/mcp/',
+    'src/interfaces/restate/',
+    'src/interfaces/sdk/sdk-tool.ts',
   ],
   'better-sqlite3': ['src/stores/sqlite/sqlite-binding.ts'],
   kysely: ['src/stores/records/'],
@@ -122,15 +96,21 @@ const EDGES: readonly Edge[] = FILES.flatMap((from) =>
   importsOf(parse(from)).map((name) => ({ from, name, to: targetOf(from, name) })),
 );
 
+/** The folder of the table that a file belongs to. */
 const layerOf = (path: string): string => {
   const [top = '', second = ''] = path.split('/');
   return top === 'src' ? second.replace(/\.tsx?$/, '') : top;
 };
 
-const leavesTable = ({ from, to }: Edge): boolean => {
+const isOfPage = (path: string): boolean => path.startsWith('src/interfaces/inspector/page/');
+
+const featureOf = (path: string): string | null => /^src\/features\/([^/]+)\//.exec(path)?.[1] ?? null;
+
+const breaksTable = ({ from, to }: Edge): boolean => {
   if (to === null) return false;
   const [own, other] = [layerOf(from), layerOf(to)];
-  return own !== other && MAY_IMPORT[own]?.includes(other) !== true;
+  if (own !== other) return MAY_IMPORT[own]?.includes(other) !== true;
+  return featureOf(from) !== featureOf(to);
 };
 
 describe('layers', () => {
@@ -143,9 +123,19 @@ describe('layers', () => {
     expect(EDGES.filter(({ to }) => to !== null && !files.has(to))).toEqual([]);
   });
 
-  test('a layer imports only what the table allows, or a departure that is written down', () => {
-    const found = EDGES.filter(leavesTable).map(({ from, to }) => `${from} -> ${to ?? ''}`);
-    expect([...new Set(found)].sort()).toEqual(Object.keys(DEPARTURES).sort());
+  test('a file imports only what the table allows to its folder, and a feature no other feature', () => {
+    const found = EDGES.filter(breaksTable).map(({ from, to }) => `${from} -> ${to ?? ''}`);
+    expect([...new Set(found)].sort()).toEqual([]);
+  });
+
+  test('a file of features belongs to a feature', () => {
+    expect(FILES.filter((path) => layerOf(path) === 'features' && featureOf(path) === null)).toEqual([]);
+  });
+
+  test('no folder may import everything, and every entry of the table is in use', () => {
+    const used = new Set(EDGES.flatMap(({ from, to }) => (to === null ? [] : [`${layerOf(from)} -> ${layerOf(to)}`])));
+    const listed = Object.entries(MAY_IMPORT).flatMap(([own, others]) => others.map((other) => `${own} -> ${other}`));
+    expect(listed.filter((pair) => !used.has(pair))).toEqual([]);
   });
 
   // What the page imports travels to a browser: only the vocabulary that has no packages and no schemas may.
@@ -164,12 +154,12 @@ describe('layers', () => {
       'run/run-state',
       'session/step-packet',
     ];
-    const found = EDGES.filter(({ from, to }) => layerOf(from) === 'inspector' && to?.startsWith('src/core/contract/'));
+    const found = EDGES.filter(({ from, to }) => isOfPage(from) && to?.startsWith('src/core/contract/'));
     const others = found.filter(({ to }) => !written.some((name) => to === `src/core/contract/${name}.ts`));
     expect(others).toEqual([]);
-    expect(
-      EDGES.filter(({ from, to }) => layerOf(from) !== 'inspector' && to?.startsWith('src/interfaces/inspector/page/')),
-    ).toEqual([]);
+    expect(EDGES.filter(({ from, to }) => !isOfPage(from) && to?.startsWith('src/interfaces/inspector/page/'))).toEqual(
+      [],
+    );
   });
 
   test('the engine is used by its port: only its factories import the class', () => {

@@ -1,13 +1,9 @@
 // Style that a machine can judge. What it finds is listed as `file:line`, so that an editor can go there.
 
-import { dirname } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import ts from 'typescript';
 import { filesIn, nodesOf, parse, textOf } from './sources.js';
 
-const FOLDER_FILES_MAX = 20;
-const FILE_LINES_MAX = 400;
-const FUNCTION_LINES_MAX = 60;
 const COLUMNS_MAX = 120;
 
 const SOURCES = [...filesIn('machines', /\.ts$/), ...filesIn('src', /\.tsx?$/)];
@@ -37,27 +33,7 @@ const nodesMatching = (paths: readonly string[], what: (node: ts.Node, path: str
     });
   });
 
-describe('size', () => {
-  test(`a folder of sources has at most ${FOLDER_FILES_MAX} files`, () => {
-    const counts = new Map<string, number>();
-    for (const path of SOURCES) counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
-    expect([...counts].filter(([, count]) => count > FOLDER_FILES_MAX)).toEqual([]);
-  });
-
-  test(`a file of sources, examples or tools has at most ${FILE_LINES_MAX} lines`, () => {
-    const long = [...SOURCES, ...EXAMPLES].filter((path) => linesOf(path).length > FILE_LINES_MAX);
-    expect(long.map((path) => `${path} ${linesOf(path).length}`)).toEqual([]);
-  });
-
-  test(`a function of sources, examples or tools has at most ${FUNCTION_LINES_MAX} lines; a chart is data`, () => {
-    const long = nodesMatching([...SOURCES, ...EXAMPLES], (node) => {
-      if (!ts.isFunctionLike(node) || isChart(node)) return null;
-      const lines = node.getText().split('\n').length;
-      return lines > FUNCTION_LINES_MAX ? `${lines} lines` : null;
-    });
-    expect(long).toEqual([]);
-  });
-
+describe('lines', () => {
   // Prettier breaks code; what it cannot break is a string, and a broken string cannot be searched for.
   test(`a line has at most ${COLUMNS_MAX} columns, unless it holds a string`, () => {
     const long = CODE.flatMap((path) => longLines(path).map((line) => `${path}:${line + 1}`));
@@ -144,7 +120,3 @@ function longLines(path: string): readonly number[] {
   const spans = strings.map((node) => [lineAt(node.getStart()), lineAt(node.getEnd())] as const);
   return long.filter((line) => !spans.some(([from, to]) => from <= line && line <= to));
 }
-
-/** A function that does nothing but return a machine made by `setup`. */
-const isChart = (node: ts.SignatureDeclaration): boolean =>
-  ts.isArrowFunction(node) && /^setup\w*\(/.test(node.body.getText());

@@ -1,12 +1,6 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
-
-/** A file or folder of this package, for source files and for built files. */
-export function packageFile(path: string): string {
-  const candidates = ['../../', '../../../'].map((up) => fileURLToPath(new URL(`${up}${path}`, import.meta.url)));
-  return candidates.find((candidate) => existsSync(candidate)) ?? candidates[0] ?? path;
-}
+import { packageFile } from '../system/package-files.js';
 
 /** The contract folder of this package. */
 export const shippedContract = (): string => packageFile('policies/contract/v1');

@@ -2,12 +2,12 @@ import { existsSync, readFileSync } from 'node:fs';
 import { parseOwnJson } from '../core/contract/json/own-json.js';
 import { isJsonObject } from '../core/contract/json.js';
 import { InvariantError } from '../core/errors.js';
+import { packageFile } from './package-files.js';
 
 /** The version of this package, from its sources as well as from its build. */
 export function readPackageVersion(): string {
-  const candidates = ['../../package.json', '../../../package.json'].map((path) => new URL(path, import.meta.url));
-  const found = candidates.find((url) => existsSync(url));
-  const manifest: unknown = found === undefined ? null : parseOwnJson(readFileSync(found, 'utf8'));
+  const path = packageFile('package.json');
+  const manifest: unknown = existsSync(path) ? parseOwnJson(readFileSync(path, 'utf8')) : null;
   const number = isJsonObject(manifest) ? manifest['version'] : undefined;
   if (typeof number !== 'string') throw new InvariantError('the package has no version');
   return number;

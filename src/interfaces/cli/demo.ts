@@ -10,7 +10,7 @@ import { winstonLog } from '../../system/winston-log.js';
 import type { StepResponse } from '../../core/contract/run/response.js';
 import type { SessionAnswer } from '../../core/contract/session/session-answer.js';
 import type { AgentRun } from '../../runtime/agents/agent-run.js';
-import { packageFile } from '../../runtime/shipped-contract.js';
+import { packageFile } from '../../system/package-files.js';
 import { openTurnpike, type Turnpike, type TurnpikeOptions } from '../../host/turnpike.js';
 
 const STEP_MS = 900;

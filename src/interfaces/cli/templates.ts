@@ -5,7 +5,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createFile } from '../../system/files/small-file.js';
 import { usageError } from '../../core/errors.js';
-import { packageFile, shippedContract } from '../../runtime/shipped-contract.js';
+import { shippedContract } from '../../runtime/shipped-contract.js';
+import { packageFile } from '../../system/package-files.js';
 import { quoteArgument } from './arguments.js';
 
 /** What each template is for. */

@@ -24,7 +24,7 @@ import { judgeClient } from '../clients/judge-client.js';
 import { dataFolder, settingsPlaces, type ClientSurroundings } from '../clients/settings-places.js';
 import { isKnownUserFile, userPlaces } from '../clients/user-places.js';
 import type { Client } from '../hook-event.js';
-import { packageFile } from '../../../runtime/shipped-contract.js';
+import { packageFile } from '../../../system/package-files.js';
 
 /** What a look at a client has found. */
 export interface InspectedClient {

@@ -15,7 +15,7 @@ import {
   shippedHook,
   shippedPlugin,
 } from '../../../../features/hooks/install/inspect-client.js';
-import { packageFile } from '../../../../runtime/shipped-contract.js';
+import { packageFile } from '../../../../system/package-files.js';
 import { commandUsageError } from '../../arguments.js';
 import type { CliCommand, CommandArguments } from '../../command.js';
 import type { Io } from '../../io.js';
