@@ -15,7 +15,7 @@ import type { RepeatableRequest } from './step-memory.js';
 
 export interface AgentInput {
   readonly run: RunContext;
-  /** The person that its actor is compared as when approvers vote; null in trees without behaviour flag 6. */
+  /** The person that its actor is compared as when approvers vote; null for the platform's own agents. */
   readonly person: Person | null;
   readonly exposure: Exposure;
   readonly link: AgentLink;

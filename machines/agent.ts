@@ -25,7 +25,6 @@ import type { Policy } from '../src/core/policy/policy.js';
 import { runCreatedDraft } from '../src/core/run/audit-events.js';
 import { limitsOf, openAccount } from '../src/core/run/budget.js';
 import { voteEmissions, approvalPolicyFor } from './approval-ballot.js';
-import { EXTERNAL_ACT_PARTS, withoutParts } from './charts/older-charts.js';
 import type { Emission } from './emission.js';
 import { isExternalEnd, refusedEvent, withoutExternal, type DelegateEvent } from './external/external-act.js';
 import type { MediatedLogic } from './mediated.js';
@@ -49,7 +48,6 @@ import {
 } from './run.js';
 import type { ApprovalUsedEvent, StepMachine } from './step.js';
 import type { StepOutput } from './step-memory.js';
-import { EXTERNAL_ACTS, RUN_INPUTS } from './flags.js';
 import { withRefs } from './run-artifacts.js';
 import { applyStepOutput, chargeProposal, toEnding, consumeGrantedApproval } from './apply-step-output.js';
 import type { AgentInput, AgentMemory, ProposeEvent } from './agent-memory.js';
@@ -78,16 +76,8 @@ export const stepId = (agent_run_id: string): string => `${agent_run_id}/step`;
 const endTransition = (state: TerminalState) =>
   ({ guard: { type: 'ending', params: { state } }, target: `#agent.${state}` }) as const;
 
-/**
- * The agent machine under `policy`, with the machines of its proposals and of the runs that wait for a report. Trees
- * without flag 20 have pinned a chart without such runs.
- */
-export function createAgentMachine(policy: Policy, step: StepMachine, external: MediatedLogic): AgentMachine {
-  const machine = createCurrentMachine(policy, step, external);
-  return policy.flags.has(EXTERNAL_ACTS) ? machine : withoutParts(machine, EXTERNAL_ACT_PARTS.agent);
-}
-
-const createCurrentMachine = (policy: Policy, step: StepMachine, external: MediatedLogic) =>
+/** The agent machine under `policy`, with the machines of its proposals and of the runs that wait for a report. */
+export const createAgentMachine = (policy: Policy, step: StepMachine, external: MediatedLogic) =>
   setup({
     types: {} as {
       context: AgentMemory;
@@ -133,7 +123,7 @@ const createCurrentMachine = (policy: Policy, step: StepMachine, external: Media
         if (event.type !== 'PROPOSE') return;
         const account = chargeProposal(context, event);
         enqueue.spawnChild('step', { id: stepId(context.run.run_id), input: stepInput(context, event, account) });
-        const prompts = shouldRecordPrompts(policy) ? withRefs(context.prompts ?? [], promptRefs(event)) : [];
+        const prompts = withRefs(context.prompts ?? [], promptRefs(event));
         enqueue.assign({ steps: context.steps + 1, active_at: event.time, account, charged_at: event.time, prompts });
       }),
       stopStep: stopChild(({ context }) => stepId(context.run.run_id)),
@@ -282,14 +272,13 @@ const createCurrentMachine = (policy: Policy, step: StepMachine, external: Media
     output: ({ event }) => (event as unknown as { output: RunOutput }).output,
   });
 /** The machine that `createAgentMachine` returns. */
-export type AgentMachine = ReturnType<typeof createCurrentMachine>;
+export type AgentMachine = ReturnType<typeof createAgentMachine>;
 
 /** Runs that wait for a report end first. */
 const CLOSING = { guard: 'hasExternal', target: 'closing', actions: 'noteEnding' } as const;
 
 const hasExternal = ({ external = [] }: AgentMemory): boolean => external.length > 0;
 
-const shouldRecordPrompts = ({ flags }: Policy): boolean => flags.has(RUN_INPUTS);
 const promptRefs = ({ prompt }: ProposeEvent): readonly ArtifactRef[] => (prompt === null ? [] : [prompt]);
 
 const stepInput = (context: AgentMemory, event: ProposeEvent, account: Account) => ({

@@ -12,7 +12,6 @@ import { invalidMax } from '../src/core/policy/limits.js';
 import { type RunEnd } from '../src/core/run/audit-events.js';
 import { charge } from '../src/core/run/budget.js';
 import { withRefs } from './run-artifacts.js';
-import { INVALID_PROPOSALS, RUN_INPUTS } from './flags.js';
 import { denialEnd, failureEnd } from './run.js';
 import type { ApprovalUsedEvent } from './step.js';
 import type { StepOutput } from './step-memory.js';
@@ -38,14 +37,13 @@ export function applyStepOutput(context: AgentMemory, step: StepOutput, policy: 
   const invalid = context.invalid + (step.invalid ? 1 : 0);
   const denials = context.denials + (step.denied ? 1 : 0);
   const mediated_runs = context.mediated_runs + step.mediated;
-  const outputs = policy.flags.has(RUN_INPUTS) ? withRefs(context.outputs ?? [], step.produced) : [];
+  const outputs = withRefs(context.outputs ?? [], step.produced);
   const update = { ...mergeStepOutput(context, step, policy), denials, invalid, mediated_runs, outputs };
   if (context.ending !== null) return update;
   if (step.finished) return { ...update, ...toEnding('completed', { reason: 'finished', error: null }) };
   if (denials >= denials_per_run_max)
     return { ...update, ...toEnding('denied', denialEnd({ rule_id: 'limit.denials' })) };
-  if (policy.flags.has(INVALID_PROPOSALS) && invalid >= invalidMax(policy))
-    return { ...update, ...toEnding('failed', TOO_MANY_INVALID_PROPOSALS) };
+  if (invalid >= invalidMax(policy)) return { ...update, ...toEnding('failed', TOO_MANY_INVALID_PROPOSALS) };
   return update;
 }
 

@@ -1,10 +1,8 @@
 // Counts votes for a run that a person has started and that waits in `created` for approval (D7), and emits their audit
 // events.
 
-import { COMPARED_LOOKS, COMPARED_PERSONS } from './flags.js';
 import type { ApprovalBallot, ApprovalBook, ApprovalObligation } from '../src/core/contract/run/approval.js';
 import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
-import { personUnder } from '../src/core/contract/person.js';
 import {
   consume,
   approvalStatus,
@@ -89,15 +87,14 @@ function withStricterRule(
 
 /** Approvers whom the overlay has suspended cannot vote: their role counts as unknown. */
 export function approvalPolicyFor(
-  { approvals, roles, flags }: Policy,
+  { approvals, roles }: Policy,
   { approver }: ApprovalBallot,
   overlay: OverlayFact | null,
 ): ApprovalPolicy {
   const isSuspended = suspensionCheck(overlay);
   const { actor, role_id } = approver;
-  const voter = { actor_id: actor.actor_id, role_id, person: personUnder(approver.person, flags) };
-  const byWhat = { byPerson: flags.has(COMPARED_PERSONS), byLooks: flags.has(COMPARED_LOOKS) };
-  return { approvals, roles: isSuspended?.(voter) === true ? NO_ROLES : roles, isSuspended, ...byWhat };
+  const voter = { actor_id: actor.actor_id, role_id, person: approver.person };
+  return { approvals, roles: isSuspended?.(voter) === true ? NO_ROLES : roles, isSuspended };
 }
 
 const NO_ROLES: ApprovalPolicy['roles'] = new Map();

@@ -1,4 +1,4 @@
-// A FINISH that waits until people have decided about the pending requests of its run (behaviour flag 16).
+// A FINISH that waits until people have decided about the pending requests of its run.
 
 import type { ApprovalEntry } from '../src/core/contract/run/approval.js';
 import type { Emission } from './emission.js';

@@ -6,7 +6,7 @@ import type { HighRiskKind, StartRunInput } from '../src/core/contract/run/entry
 import { isOperatorAction, OPERATOR_ACTS } from '../src/core/contract/run/operator-act.js';
 import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
 import type { ApprovalObligation } from '../src/core/contract/run/approval.js';
-import { personUnder, type Person } from '../src/core/contract/person.js';
+import type { Person } from '../src/core/contract/person.js';
 import { LATEST_TIMESTAMP_MS, type Actor } from '../src/core/contract/shapes.js';
 import type { JsonObject } from '../src/core/contract/json.js';
 import { canonicalJson } from '../src/core/contract/canonical-json.js';
@@ -24,7 +24,6 @@ import { withRecordedNames } from '../src/core/step/requests/recorded-names.js';
 import { canLeavePartialOutputs } from '../src/core/step/requests/mediated-request.js';
 import { REVIEW_PHASE, RUN_VERIFICATION } from '../src/core/session/checks.js';
 import { effectLimits } from '../src/core/step/execute.js';
-import { EXPORT_LOCATORS, FINDINGS } from './flags.js';
 import { authorizeRequest, type RequiredApproval, type MediatedRequest } from './mediated-memory.js';
 import type { MediatedInput, MediatedLogic } from './mediated.js';
 import { askConditions, subjectOf } from '../src/core/step/conditions/run-conditions.js';
@@ -92,19 +91,19 @@ function requestOf(
   policy: Policy,
 ): MediatedRequest {
   const hash = sha256(canonicalJson({ action: act.action, args: act.args, case_id: run.case_id }));
-  const recorded = facts.artifact_flags;
   // Stryker disable next-line ConditionalExpression: no policy has a lane with the id null
   const lane = run.lane_id === null ? undefined : policy.lanes.get(run.lane_id);
-  const artifact_flags = policy.flags.has(FINDINGS) ? withFindings(recorded, lane) : recorded;
+  const artifact_flags = withFindings(facts.artifact_flags, lane);
   return {
-    privileged: withRecordedNames(
-      { ...targetFields(run, act, request !== null, policy), artifact_flags, label: facts.label },
-      policy,
-    ),
+    privileged: withRecordedNames({
+      ...targetFields(run, act, request !== null, policy),
+      artifact_flags,
+      label: facts.label,
+    }),
     hash,
     effect: {
       action: act.action,
-      args: effectArgs(act, policy),
+      args: act.args,
       case_id: run.case_id,
       request_hash: hash,
       before: [],
@@ -119,12 +118,6 @@ function requestOf(
     retry: null,
     overlay,
   };
-}
-
-/** Flag 5: without it, the executor gets no locator and returns a path. */
-function effectArgs({ args }: HighRiskAction, { flags }: Policy): HighRiskAction['args'] {
-  if (flags.has(EXPORT_LOCATORS) || !('locator' in args)) return args;
-  return Object.fromEntries(Object.entries(args).filter(([name]) => name !== 'locator'));
 }
 
 /** A promotion writes shared knowledge. An export returns a bundle, in a lane that lists its tool. */
@@ -208,7 +201,7 @@ function requiredApproval(
     digest,
     name: subject,
     requested_by: actor.actor_id,
-    requester: personUnder(person, policy.flags),
+    requester: person,
     at: time,
     obligation: obligation ?? undefined,
   };

@@ -191,20 +191,19 @@ function actionEmission({ run, request, done }: MediatedMemory, target: AuditTar
 }
 
 /**
- * S4-76: a reference to the bundle of an export. Its hash is the executor's result. Its locator is that of the request
- * (flag 5); without the flag, that of the executor's result.
+ * S4-76: a reference to the bundle of an export. Its hash is the executor's result, and its locator that of the request.
  */
 function exportBundleRef({ run, request, done: { result } }: Pick<MediatedMemory, 'run' | 'request' | 'done'>) {
   if (run.run_kind !== 'export' || result === null) return null;
-  const { bundle_id, package_hash_sha256, package_locator } = result;
+  const { bundle_id, package_hash_sha256 } = result;
   if (typeof bundle_id !== 'string' || typeof package_hash_sha256 !== 'string') return null;
-  if (typeof package_locator !== 'string') return null;
   const { locator } = request.effect.args;
+  if (typeof locator !== 'string') return null;
   return {
     artifact_id: bundle_id,
     artifact_kind: 'export_bundle',
     hash_sha256: package_hash_sha256,
-    storage_locator: typeof locator === 'string' ? locator : package_locator,
+    storage_locator: locator,
     ...(run.case_id === null ? {} : { scope: 'case' as const, case_id: run.case_id }),
     lineage: { run_id: run.run_id, transformation: 'export' },
   } satisfies ArtifactRef;

@@ -44,9 +44,7 @@ import {
   unknownEmissions,
   type ReportEvent,
 } from './external/caller-report.js';
-import { EXTERNAL_ACT_PARTS, withoutParts } from './charts/older-charts.js';
 import type { Emission } from './emission.js';
-import { EXTERNAL_ACTS } from './flags.js';
 import {
   applyBallot,
   expiry,
@@ -209,16 +207,8 @@ const setupMediated = (policy: Policy) =>
     },
   });
 
-/**
- * The machine of one mediated run under `policy`. Provide `db_write` if the run may delegate. Trees without flag 20
- * have pinned a chart in which no run waits for a report.
- */
-export function createMediatedMachine(policy: Policy): MediatedMachine {
-  const machine = createReportingMachine(policy);
-  return policy.flags.has(EXTERNAL_ACTS) ? machine : withoutParts(machine, EXTERNAL_ACT_PARTS.mediated);
-}
-
-const createReportingMachine = (policy: Policy) =>
+/** The machine of one mediated run under `policy`. Provide `db_write` if the run may delegate. */
+export const createMediatedMachine = (policy: Policy) =>
   setupMediated(policy).createMachine({
     id: 'mediated',
     context: ({ input: { run, request, approval } }) => ({
@@ -316,7 +306,7 @@ const createReportingMachine = (policy: Policy) =>
     output: ({ event }) => (event as unknown as { output: RunOutput }).output,
   });
 /** The machine that `createMediatedMachine` returns. */
-export type MediatedMachine = ReturnType<typeof createReportingMachine>;
+export type MediatedMachine = ReturnType<typeof createMediatedMachine>;
 
 function childEndTransition<const S extends TerminalState, const A extends readonly string[]>(state: S, actions: A) {
   return { guard: { type: 'childEnded', params: { state } }, target: `#mediated.${state}`, actions } as const;

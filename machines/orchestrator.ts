@@ -20,7 +20,7 @@ import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
 import type { Exposure } from '../src/core/contract/run/response.js';
 import { childContext, childRunId, type RunContext } from '../src/core/contract/run/run-context.js';
 import type { RunKind, TerminalState } from '../src/core/contract/run/run-state.js';
-import { personUnder, type Person } from '../src/core/contract/person.js';
+import type { Person } from '../src/core/contract/person.js';
 import type { Actor } from '../src/core/contract/shapes.js';
 import { laneContext } from '../src/core/policy/authorize-run.js';
 import { authorizeAgentStart } from '../src/core/policy/authorize-with-overlay.js';
@@ -28,7 +28,6 @@ import type { Policy } from '../src/core/policy/policy.js';
 import { runCreatedDraft } from '../src/core/run/audit-events.js';
 import { amountsOf, limitsOf, openAccount, reserve, settle } from '../src/core/run/budget.js';
 import type { AgentMachine } from './agent.js';
-import { COMPARED_LOOKS, RUN_INPUTS } from './flags.js';
 import { withRefs } from './run-artifacts.js';
 import {
   prepareHighRiskRun,
@@ -137,7 +136,7 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, k
         if (event.type !== 'START_AGENT') return;
         const run = newChildContext(context, event, 'agent', policy);
         const { exposure, link, idle_ms, overlay, time, given = [] } = event;
-        const person = personUnder(event.person, policy.flags) ?? null;
+        const person = event.person ?? null;
         const { inputs = [] } = context;
         const { account, budget, verdict } = admitAgent(context, run, event, policy);
         const agentInputs = inputs.length === 0 ? [] : withRefs(inputs, given);
@@ -244,7 +243,7 @@ export function newChildContext(
   run_kind: RunKind,
   policy: Policy,
 ): RunContext {
-  const own = { actor, person: policy.flags.has(COMPARED_LOOKS) ? person : undefined, role_id, lane_id };
+  const own = { actor, person, role_id, lane_id };
   const child = { ...childContext(run, childRunId(run.run_id, children + 1), run_kind), ...own };
   const lane = policy.lanes.get(lane_id);
   return lane === undefined ? child : laneContext(child, lane);
@@ -271,14 +270,12 @@ export function admitAgent(
     : { account: reservation.account, budget: reservation.grant, verdict };
 }
 
-const shouldRecordOutputs = ({ flags }: Policy): boolean => flags.has(RUN_INPUTS);
-
 /** Applies the end of a child run to this run. */
 function applyChildEnd(context: OrchestratorMemory, child: RunOutput, policy: Policy): Partial<OrchestratorMemory> {
   const live = context.live.filter(({ run_id }) => run_id !== child.run_id);
   const grant = context.live.find(({ run_id }) => run_id === child.run_id)?.grant ?? null;
   const account = grant === null ? context.account : settle(context.account, grant, child.spent ?? amountsOf({}));
-  const outputs = shouldRecordOutputs(policy) ? withRefs(context.outputs ?? [], child.outputs ?? []) : [];
+  const outputs = withRefs(context.outputs ?? [], child.outputs ?? []);
   const update = { live, account, outputs };
   if (context.ending !== null || context.held) return update;
   const hasFailedChild = child.state === 'failed' || child.state === 'denied';

@@ -1,5 +1,4 @@
 // References to the content that an orchestrator or agent run was started with and has produced (S4-59, S4-61, C91).
-// The lists are empty in trees without behaviour flag 12, and their entries are unchanged.
 
 import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
 import { canonicalJson } from '../src/core/contract/canonical-json.js';

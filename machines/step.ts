@@ -31,7 +31,6 @@ import { firstAttempt, mediatedContext, mediatedRequest } from '../src/core/step
 import { composeResponse, resultWithoutEffect, composeTrace } from '../src/core/step/concluded-step.js';
 import { authorizeStep, isPrivileged, RUN_ENDING_DENIAL } from './authorize-step.js';
 import type { Emission } from './emission.js';
-import { EXTERNAL_ACT_PARTS, FINISH_WAIT_PARTS, withoutParts } from './charts/older-charts.js';
 import {
   authorizedResult,
   delegateEvent,
@@ -40,7 +39,6 @@ import {
   type RefusedEvent,
 } from './external/external-act.js';
 import { finishTimer, hasApprovedRequest, hasAwaitedRequest } from './finish-wait.js';
-import { EXTERNAL_ACTS, FINISH_WITH_PENDING_REQUEST } from './flags.js';
 import type { MediatedLogic } from './mediated.js';
 import { authorizeRequest } from './mediated-memory.js';
 import { isDoneEvent, type DoneEvent } from './run.js';
@@ -98,18 +96,8 @@ const checkAction = (phase: CheckPhase) => ({ type: 'check', params: { phase } }
 /** The machines of the mediated runs that a step spawns, by run kind. */
 export type MediatedLogicByKind = Readonly<Record<MediatedKind, MediatedLogic>>;
 
-/**
- * The step machine under `policy`. Trees without flag 16 have pinned a chart in which FINISH never waits, and those
- * without flag 20 one in which the platform executes every action.
- */
-export function createStepMachine(policy: Policy, kinds: MediatedLogicByKind): StepMachine {
-  const { flags } = policy;
-  const current = createCurrentMachine(policy, kinds);
-  const machine = flags.has(EXTERNAL_ACTS) ? current : withoutParts(current, EXTERNAL_ACT_PARTS.step);
-  return flags.has(FINISH_WITH_PENDING_REQUEST) ? machine : withoutParts(machine, FINISH_WAIT_PARTS);
-}
-
-const createCurrentMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
+/** The step machine under `policy`. */
+export const createStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
   setup({
     types: {} as {
       context: StepMemory;
@@ -348,7 +336,7 @@ const createCurrentMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
     }),
   });
 /** The machine that `createStepMachine` returns. */
-export type StepMachine = ReturnType<typeof createCurrentMachine>;
+export type StepMachine = ReturnType<typeof createStepMachine>;
 
 /** A timer brings its time; a vote does not. */
 const timeOf = (event: StepEvent): string | null => (event.type === 'WAKE' ? event.time : null);

@@ -72,7 +72,7 @@ export const POLICY_CAUSES = {
 /** One of the keys of `POLICY_CAUSES`. */
 export type PolicyCause = keyof typeof POLICY_CAUSES;
 
-/** Which kind of argument is wrong: chooses the message of INVALID_ARGS. No cause before behaviour flag 14 (C94). */
+/** Which kind of argument is wrong: chooses the message of INVALID_ARGS (C94). */
 export const ARGUMENT_CAUSES = {
   PATH: FAULTS.INVALID_ARGS.message,
   ARGUMENT: "Arguments do not match the action's schema",

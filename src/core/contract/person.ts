@@ -2,7 +2,6 @@
 // so that a replay can repeat a decision about them without any Unicode table.
 
 import Type, { type Static } from 'typebox';
-import { COMPARED_LOOKS } from './policy/flags.js';
 import { Actor, closed } from './shapes.js';
 
 const ComparableName = Type.String({ minLength: 1, maxLength: 4_096 });
@@ -19,9 +18,9 @@ export const Person = Type.Object(
     skeletons: Type.Array(ComparableName, { minItems: 2, maxItems: 2 }),
     /**
      * The looks of the name if each letter may be in either case: consecutive texts, each with its alternatives
-     * separated by spaces. Absent in trees without behaviour flag 13.
+     * separated by spaces.
      */
-    looks: Type.Optional(Type.Array(ComparableName, { minItems: 1, maxItems: 1_024 })),
+    looks: Type.Array(ComparableName, { minItems: 1, maxItems: 1_024 }),
     /** Names that policy gives to actors, as it writes them: those that are this person. */
     same_as: Type.Optional(PolicyNames),
     /** The same: those that look like this person, or like its actor. */
@@ -33,7 +32,7 @@ export const Person = Type.Object(
 );
 export type Person = Static<typeof Person>;
 
-/** An actor whose name is compared with voters. The person is absent in trees without behaviour flag 6. */
+/** An actor whose name is compared with voters. The platform itself has no person. */
 export const namedActorProperties = { actor: Actor, person: Type.Optional(Person) };
 
 /** The relation of two names. `unknown`: they cannot be compared, and count as the same person. */
@@ -47,19 +46,17 @@ export function compareNames(a: Person | null | undefined, b: Person | null | un
   if (a == null || b == null || a.tables !== b.tables) return 'unknown';
   if (a.canonical_id === b.canonical_id) return 'same';
   if (a.skeletons.some((skeleton, index) => skeleton === b.skeletons[index])) return 'alike';
-  if (a.looks === undefined && b.looks === undefined) return 'other';
-  if (a.looks === undefined || b.looks === undefined) return 'unknown';
   return haveCommonLook(a.looks, b.looks) ? 'alike' : 'other';
 }
 
 /**
  * One text for all names that look alike, by which a person is counted. A letter that looks like a Latin one in either
  * case is that letter, and `i` is `l`, as a capital `I` looks.
- * @returns null for a name that can be read as several names of Latin letters, or whose looks are not known
+ * @returns null for a name that can be read as several names of Latin letters
  */
 export function lookOf({ looks }: Person): string | null {
   let look = '';
-  for (const part of looks ?? []) {
+  for (const part of looks) {
     const readings = [...new Set(part.split(' ').map((text) => text.replaceAll('i', 'l')))];
     const latin = readings.filter((text) => /^[!-~]*$/.test(text));
     const [first = ''] = latin.length === 0 ? readings : latin;
@@ -68,17 +65,6 @@ export function lookOf({ looks }: Person): string | null {
   }
   return look === '' ? null : look;
 }
-
-/** A person as trees without behaviour flag 13 compare it. */
-export const withoutLooks = ({ canonical_id, skeletons, tables }: Person): Person => ({
-  canonical_id,
-  skeletons,
-  tables,
-});
-
-/** The person in the form that a tree with these flags compares. */
-export const personUnder = (person: Person | undefined, flags: ReadonlySet<number>): Person | undefined =>
-  person === undefined || flags.has(COMPARED_LOOKS) ? person : withoutLooks(person);
 
 /** More than any two honest names need; names that need more count as alike. */
 const COMPARED_STATES_MAX = 20_000;

@@ -1,6 +1,5 @@
 // Maps the closed vocabulary of inputs to machine events. No other module sends an event from outside.
 
-import { FREE_TEXT, SHARED_QUOTA, VERIFIED_VOTERS } from '../../../machines/flags.js';
 import type { AgentEvent, ProposeEvent } from '../../../machines/agent.js';
 import type { StartRunEvent } from '../../../machines/high-risk-run.js';
 import type { ReportEvent } from '../../../machines/external/caller-report.js';
@@ -44,7 +43,7 @@ export function toMachineEvent(
     case 'proposal':
       return proposeEvent(recorded, materials, policy);
     case 'facts':
-      return { type: 'FACTS', facts: withOtherFacts(factsWithReservations(recorded, policy), recorded) };
+      return { type: 'FACTS', facts: withOtherFacts(factsWithReservations(recorded), recorded) };
     case 'result':
       return resultEvent(recorded, materials);
     case 'report':
@@ -52,7 +51,7 @@ export function toMachineEvent(
     case 'end':
       return { type: 'END' };
     case 'cancel':
-      return { type: 'CANCEL', reason: reasonOf(recorded.reason, policy) };
+      return { type: 'CANCEL', reason: toCancelReason(recorded.reason) };
     case 'interrupt':
       return { type: 'INTERRUPT' };
     case 'wake':
@@ -60,7 +59,7 @@ export function toMachineEvent(
     case 'start_run':
       return startRunEvent(recorded, materials);
     case 'vote':
-      return { type: 'VOTE', ballot: ballotOf(recorded, policy), overlay: recorded.overlay };
+      return { type: 'VOTE', ballot: ballotOf(recorded), overlay: recorded.overlay };
     case 'open_session':
     case 'session':
       throw new InvariantError('a session command needs the state of the tree: use `commandEvent`');
@@ -94,15 +93,9 @@ function proposeEvent(recorded: ProposalInput, materials: readonly Artifact[], p
   };
 }
 
-/** C90: the reason of a cancel is recorded as a code. */
-const reasonOf = (reason: string, policy: Policy | null): string =>
-  policy?.flags.has(FREE_TEXT) === true ? toCancelReason(reason) : reason;
-
 /** C82: a quota counts reserved bytes and files as used. */
-function factsWithReservations({ facts, reserved }: FactsInput, policy: Policy | null): SandboxFacts {
+function factsWithReservations({ facts, reserved }: FactsInput): SandboxFacts {
   if (reserved === undefined) return facts;
-  if (policy?.flags.has(SHARED_QUOTA) !== true)
-    throw new InvariantError('facts with reservations in a tree without shared quotas');
   const { paths, usage } = facts;
   if (usage === null) return facts;
   return { paths, usage: { bytes: usage.bytes + reserved.bytes, files: usage.files + reserved.files } };
@@ -192,19 +185,12 @@ function parseReportArtifact(material: Artifact | undefined): JsonObject {
 }
 
 /** The timestamp is the recorded one; the approver's own claim does not count. */
-const ballotOf = ({ digests, decision, approver, run_id, time }: VoteInput, policy: Policy | null): ApprovalBallot => ({
+const ballotOf = ({ digests, decision, approver, run_id, time }: VoteInput): ApprovalBallot => ({
   digests,
   decision,
-  approver: policy?.flags.has(VERIFIED_VOTERS) === true ? approver : withoutIdentity(approver),
+  approver,
   at: time,
   for_run: run_id,
-});
-
-/** C98: a tree without the flag knows its voters by name and role. */
-const withoutIdentity = ({ actor, person, role_id }: VoteInput['approver']): VoteInput['approver'] => ({
-  actor,
-  ...(person === undefined ? {} : { person }),
-  role_id,
 });
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

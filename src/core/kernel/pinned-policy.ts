@@ -1,15 +1,7 @@
 // The policy of a tree, built from the bytes that the tree has pinned. Parsing a policy and building its machines costs
 // more than a step, so both are cached by content hash.
 
-import {
-  COMPARED_PRINCIPALS,
-  CONDITIONS,
-  EXACT_NUMBERS,
-  FLAGS,
-  flagsOf,
-  NO_FLAGS,
-  type Flags,
-} from '../../../machines/flags.js';
+import { FLAGS, flagsOf, NO_FLAGS, type Flags } from '../../../machines/flags.js';
 import { createMachines, machineDefinitions, type Machines } from '../../../machines/index.js';
 import type { Artifact } from '../contract/artifact-ref.js';
 import { createCatalogue, NO_REGISTRATIONS, parseRegistrations, type Catalogue } from '../contract/policy/catalogue.js';
@@ -55,7 +47,7 @@ export function policyOf([lanes, roles, actions, definitions, conditions, counte
   const catalogue = readCatalogue(pinned);
   const flags = readFlags(pinned);
   if (conditions !== undefined) checkEngine(pinned);
-  const policy = { ...loadPolicy(files, catalogue, flags.has(EXACT_NUMBERS) ? 'plain' : 'any'), flags };
+  const policy = { ...loadPolicy(files, catalogue), flags };
   if (policies.size >= POLICIES_MAX) policies.clear();
   policies.set(key, policy);
   return policy;
@@ -70,14 +62,11 @@ export const definitionsOf = (policy: Policy): string =>
     policy.conditions === undefined ? null : engineVersion(),
   );
 
-/** The behaviour flags of a new tree. A version without a flag can read the trees that it is not about. */
-export const newTreeFlags = ({ conditions, decision_points }: Pick<Policy, 'conditions' | 'decision_points'>): Flags =>
-  flagsOf(
-    FLAGS.filter(({ number }) => {
-      if (number === CONDITIONS) return conditions !== undefined;
-      return number !== COMPARED_PRINCIPALS || conditions !== undefined || decision_points !== undefined;
-    }),
-  );
+/**
+ * The behaviour flags of a new tree. A tree does not have a flag that is not about its policy, so that a version without
+ * the flag can read it.
+ */
+export const newTreeFlags = (policy: Policy): Flags => flagsOf(FLAGS.filter(({ isFor }) => isFor?.(policy) ?? true));
 
 /** The policies and machine definitions of an opening input, which are the first of its materials. */
 export const pinnedArtifacts = <T>({ policies }: Pick<OpenInput, 'policies'>, materials: readonly T[]): readonly T[] =>
@@ -108,7 +97,7 @@ function readCatalogue(definitions: unknown): Catalogue {
 }
 
 /**
- * The behaviour flags of a tree. A tree opened by a version without flags has none.
+ * The behaviour flags of a tree. The definitions of a tree without flags do not have the member.
  * @throws LedgerError LEDGER_OF_LATER_VERSION for an unknown flag; PolicyError POLICY_INVALID for what is no flag
  */
 function readFlags(definitions: unknown): Flags {

@@ -1,6 +1,5 @@
 // Audit events that change no run: an input was refused, content was read, the ledger was restored, or a key replaced.
 
-import { CASE_KEY_ROTATIONS, KEY_ROTATIONS, LOST_ENTRIES, RESTORES } from '../contract/policy/flags.js';
 import type { AccessInput, RecordedInput, RestoreInput, RotateKeyInput } from '../contract/run/entry.js';
 import type { RunContext } from '../contract/run/run-context.js';
 import { InvariantError } from '../errors.js';
@@ -45,24 +44,17 @@ export function recordAccess(
 
 /**
  * Attributes an event of the whole ledger to the root of the tree that was opened for it.
- * @returns false in any other tree, and in one of a version that knows no such event
+ * @returns false in any other tree
  */
 export function recordLedgerEvent(
   builder: DecisionBuilder,
   tree_id: string,
   input: RestoreInput | RotateKeyInput,
-  flags: ReadonlySet<number>,
 ): boolean {
   const run = input.run_id === tree_id ? builder.run(tree_id) : null;
-  if (run === null || !flags.has(flagOf(input))) return false;
+  if (run === null) return false;
   const { context } = run;
   const body = input.kind === 'restore' ? restoreEvent(context, input) : rotationEvent(context, input);
   builder.record({ type: 'audit_event', body });
   return true;
-}
-
-function flagOf(input: RestoreInput | RotateKeyInput): number {
-  if (input.kind === 'restore')
-    return input.backup_sha256 === null || input.confirmed !== undefined ? LOST_ENTRIES : RESTORES;
-  return input.rotation.purpose === 'case' ? CASE_KEY_ROTATIONS : KEY_ROTATIONS;
 }

@@ -1,5 +1,4 @@
 import { stepId } from '../../../machines/agent.js';
-import { SHARED_QUOTA } from '../../../machines/flags.js';
 import type { StepMemory } from '../../../machines/step-memory.js';
 import type { Effect, GatherRequest, SandboxRequest } from '../contract/run/effect.js';
 import { childRunId } from '../contract/run/run-context.js';
@@ -28,7 +27,6 @@ export const isMidStep = (tree: Tree, agent_run_id: string): boolean => tree.isL
 
 /** The pending sandbox query of an agent run, if its quota counts the reservations of others (C82); null otherwise. */
 export function findPendingGather(tree: Tree, agent_run_id: string): SandboxRequest | null {
-  if (tree.policy?.flags.has(SHARED_QUOTA) !== true) return null;
   const request = findFactsRequest(tree, agent_run_id);
   return request === null || request.case_id === null ? null : { ...request, case_id: request.case_id };
 }

@@ -1,4 +1,3 @@
-import { RECORD_OUTPUTS, RUN_INPUTS } from '../../../machines/flags.js';
 import { stepId } from '../../../machines/agent.js';
 import type { Policy } from '../policy/policy.js';
 import type { SessionState } from '../session/session-state.js';
@@ -16,17 +15,12 @@ export function collectStepWork(
   { outstanding, agent }: SessionState,
   { policy, touched, isLive }: StepWorkSources,
 ): StepWork {
-  const recorded = {
-    with_command: policy.flags.has(RUN_INPUTS),
-    refuses_late_reports: policy.flags.has(RECORD_OUTPUTS),
-  };
-  if (outstanding === null) return { touched: [], busy: false, refuses_unmediated: false, ...recorded };
+  if (outstanding === null) return { touched: [], busy: false, refuses_unmediated: false };
   const { run_ids, step } = outstanding;
   const lane = policy.lanes.get(step.lane_id ?? agent.lane_id);
   return {
     touched: touched.pathsOf(run_ids),
     busy: run_ids.some((run_id) => isLive(stepId(run_id))),
     refuses_unmediated: lane?.refuses_unmediated === true,
-    ...recorded,
   };
 }

@@ -9,7 +9,6 @@
 
 import type { AnyStateMachine } from 'xstate';
 import type { Command, Emission, RunTermination } from '../../../machines/emission.js';
-import { NO_FLAGS } from '../../../machines/flags.js';
 import { stepId } from '../../../machines/agent.js';
 import type { Artifact } from '../contract/artifact-ref.js';
 import type { ApprovalBook } from '../contract/run/approval.js';
@@ -35,7 +34,8 @@ import type { PersistedActor } from './interpreter/persisted-actor.js';
 import { machinesFor, pinnedArtifacts, policyOf } from './pinned-policy.js';
 import { recordAccess, recordLedgerEvent, recordRefusal } from './record-refusal.js';
 import { commandEvent, toMachineEvent, parseSpecArtifact } from './machine-event.js';
-import { configurationFor, isReservedForSession, isUnknownStart } from './session-inputs.js';
+import { configurationOf } from '../../../machines/run-artifacts.js';
+import { isReservedForSession } from './session-inputs.js';
 import { startActors } from './interpreter/start-actors.js';
 import { collectStepWork } from './step-work.js';
 import type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
@@ -163,14 +163,13 @@ export class Tree {
     if (recorded.kind === 'session') return this.#applyCommand(recorded, input.materials);
     if (recorded.kind === 'resolve') return this.#resolve(recorded);
     if (recorded.kind === 'restore' || recorded.kind === 'rotate_key')
-      return recordLedgerEvent(this.#builder, this.tree_id, recorded, this.#policy?.flags ?? NO_FLAGS);
+      return recordLedgerEvent(this.#builder, this.tree_id, recorded);
     if (recorded.kind === 'access') return recordAccess(this.#builder, this.tree_id, recorded, this.#sessionContext);
     // The session starts the runs of an activation itself: it counts them, and waits for them by id.
     const knownRun = this.run(recorded.run_id);
-    if (this.#openInput?.kind === 'open_session' && isReservedForSession(recorded, knownRun, this.#policy))
-      return false;
+    if (this.#openInput?.kind === 'open_session' && isReservedForSession(recorded, knownRun)) return false;
     const address = recorded.kind === 'facts' ? stepId(recorded.run_id) : recorded.run_id;
-    if (!this.isLive(address) || isUnknownStart(recorded, this.#policy)) return false;
+    if (!this.isLive(address)) return false;
     const event = toMachineEvent(input, this.#policy);
     const pendingCommand =
       recorded.kind === 'facts' || recorded.kind === 'result' ? this.#builder.pendingCommand(recorded.run_id) : null;
@@ -223,7 +222,7 @@ export class Tree {
     this.#policy = policyOf(pinnedArtifacts(open, materials));
     const run = rootContext(open);
     const event = { type: 'AUTHORIZE', verdict: authorizeOrchestrator(run), overlay: null, digest: null };
-    this.#start(run, { input: { run, inputs: configurationFor(open, this.#policy) } });
+    this.#start(run, { input: { run, inputs: configurationOf(open) } });
     return this.#runGuarded(() => this.#actors?.send(run.run_id, event) === true);
   }
 
@@ -251,7 +250,7 @@ export class Tree {
     this.#openInput = open;
     this.#policy = policyOf(pinnedArtifacts(open, materials));
     this.#start(rootContext(open), {
-      input: { base: rootContext(open), open, spec, inputs: configurationFor(open, this.#policy) },
+      input: { base: rootContext(open), open, spec, inputs: configurationOf(open) },
     });
     return true;
   }

@@ -2,12 +2,11 @@
 // The lists define the order of the checks; `policy explain` prints the same lists.
 
 import type { Lane } from '../contract/policy/lanes.js';
-import { REQUIRED_CASES } from '../contract/policy/flags.js';
 import { OPTIONAL_FILE_KEYS, POLICY_FILES } from '../contract/policy/pins.js';
 import { contextInLane, type RunContext } from '../contract/run/run-context.js';
 import { UNPINNED } from '../contract/shapes.js';
 import { findBrokenLabelRule } from './labels.js';
-import { callRulesOf, decideCall } from './calls/call-decision.js';
+import { decideCall } from './calls/call-decision.js';
 import { isNativeTool, isRedacted } from './calls/call-parts.js';
 import type { Policy } from './policy.js';
 import type { PrivilegedRequest } from './privileged-request.js';
@@ -75,9 +74,7 @@ export const AGENT_CHECKS: readonly OrderedCheck<LaneSubject, RuleId>[] = [
     claim: 'the run has the case that the lane requires',
     rules: ['scope.missing.case_id'],
     findDenial: ({ run, policy }) =>
-      run.case_id === null && policy.flags.has(REQUIRED_CASES) && isCaseRequired(laneOf(run, policy))
-        ? 'scope.missing.case_id'
-        : null,
+      run.case_id === null && isCaseRequired(laneOf(run, policy)) ? 'scope.missing.case_id' : null,
   },
 ];
 
@@ -191,11 +188,10 @@ const laneOf = ({ lane_id }: RunContext, { lanes }: Policy): Lane | undefined =>
 /** A call that needs an approval breaks no rule: the approval is checked last (`APPROVAL_CHECK`). */
 function findBrokenCallRule({ tool, input }: PrivilegedRequest, lane: Lane, policy: Policy): RuleId | null {
   if (tool === null || input === undefined) return null;
-  const rules = callRulesOf(lane, policy);
   // A condition or a decision point can read every argument, and would decide about another text than the client has.
   const isRead = policy.conditions !== undefined || policy.decision_points !== undefined;
-  if (rules.exact && isRead && isNativeTool(tool) && isRedacted(input)) return 'call.unreadable';
-  const decided = decideCall(rules, { tool, input });
+  if (isRead && isNativeTool(tool) && isRedacted(input)) return 'call.unreadable';
+  const decided = decideCall(lane, { tool, input });
   switch (decided.decision) {
     case 'unreadable':
       return 'call.unreadable';

@@ -42,7 +42,7 @@ const isMatchingRule = (rule: ComparedRule, subject: OverlaySubject): boolean =>
 
 /** C87: another spelling of the name, a name that looks like it, or one that cannot be compared. */
 const isSamePerson = ({ person }: ComparedRule, subject: OverlaySubject): boolean =>
-  person !== undefined && subject.person?.looks !== undefined && compareNames(person, subject.person) !== 'other';
+  person !== undefined && subject.person !== undefined && compareNames(person, subject.person) !== 'other';
 
 /** D11: the ids of runs below a run begin with its id and a dot. */
 const isMatchingField = (name: OverlayMatcher, wanted: string, given: string | null): boolean =>

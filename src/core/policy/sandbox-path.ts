@@ -3,7 +3,6 @@
 //
 // VALIDATE_ARGS (`checkSandboxPath`) and AUTHORIZE (`canonicalizePath`) check the text independently of each other.
 
-import { VISIBLE_NAMES } from '../contract/policy/flags.js';
 import { SEGMENT_BYTES_MAX, type ActionDefinition } from '../contract/policy/actions.js';
 import { passWith, rejectWith, type CheckedValue } from '../contract/fault.js';
 import { hasInvisibleCharacter } from '../contract/invisible.js';
@@ -22,8 +21,6 @@ export interface SandboxPathOptions {
   readonly path_bytes_max: number;
   /** C28: whether to reject names that have another meaning on another platform. */
   readonly portable_names: boolean;
-  /** C88: whether to reject invisible characters. */
-  readonly visible: boolean;
 }
 
 /** The path options that the policy and the action's definition set. */
@@ -32,7 +29,6 @@ export const pathOptionsOf = ({ trailingSlash }: ActionDefinition, policy: Polic
   dotdot: policy.knobs.dotdot,
   path_bytes_max: policy.limits.path_bytes_max,
   portable_names: policy.sandbox.portable_names,
-  visible: policy.flags.has(VISIBLE_NAMES),
 });
 
 /** The root of every path that an agent may name. */
@@ -89,11 +85,12 @@ export const segmentCount = (path: SandboxPath): number => segmentsOf(path).leng
 const asSandboxPath = (path: string): SandboxPath => path as SandboxPath;
 
 /** Returns the problem of a text that cannot be a path, or null. */
-function textProblem(raw: string, { path_bytes_max, visible }: SandboxPathOptions): string | null {
+function textProblem(raw: string, { path_bytes_max }: SandboxPathOptions): string | null {
   if (Buffer.byteLength(raw) > path_bytes_max) return 'path_bytes_max';
   if (ILLEGAL_CHARACTER.test(raw) || !raw.isWellFormed()) return 'illegal_character';
   if (ASCII.test(raw)) return null;
-  if (visible && hasInvisibleCharacter(raw)) return 'invisible_character';
+  // C88
+  if (hasInvisibleCharacter(raw)) return 'invisible_character';
   // Each file has exactly one spelling: the file system compares bytes, people compare what they see (C28).
   return raw === raw.normalize('NFC') ? null : 'not_nfc';
 }

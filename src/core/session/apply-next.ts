@@ -34,7 +34,7 @@ export function applyNextCommand(state: SessionState, command: NextStepCommand, 
   const repeated = findRepeatedAnswer(state, context, command);
   if (repeated !== null) return turn.buildUnchanged(repeated);
   // The step stays outstanding, and its report counts after a resume.
-  if (state.status === 'paused' && context.report !== null && context.work.refuses_late_reports === true)
+  if (state.status === 'paused' && context.report !== null)
     return turn.buildUnchanged(rejectionAnswer(state, 'INVALID_STATE_TRANSITION', ['last_step_result']));
   if (state.status !== 'running') return turn.buildUnchanged(notRunningAnswer(state));
   if (state.outstanding === null) {

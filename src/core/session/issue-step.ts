@@ -33,11 +33,7 @@ export function applyNextAction(
 type StepAction = Extract<NextAction, { readonly kind: 'step' }>;
 
 /** Issues a step with an agent run of its own, and the hash of its proof (C65, D10). */
-function issueStep(
-  turn: TurnBuilder,
-  { type, phase, task }: StepAction,
-  { vouch, time, work }: CommandContext,
-): NextStep {
+function issueStep(turn: TurnBuilder, { type, phase, task }: StepAction, { vouch, time }: CommandContext): NextStep {
   const { state } = turn;
   const step_id = nextStepId(state);
   if (vouch.issue.step_id !== step_id) throw new InvariantError(`the input lacks the step proof of ${step_id}`);
@@ -46,8 +42,7 @@ function issueStep(
   const findings = type === 'address_fidelity_feedback' ? findingsOf(state, phase) : [];
   const { session_id, spec } = state;
   const packetBase = { session_id, spec_id: spec.id, step_id, type, phase, task, run_id, lane_id, findings };
-  const with_command = work.with_command === true;
-  const step = stepPacket({ ...packetBase, issue: vouch.issue.issue, with_command });
+  const step = stepPacket({ ...packetBase, issue: vouch.issue.issue });
   const { issue, proof_sha256 } = vouch.issue;
   const outstanding: OutstandingStep = {
     type,

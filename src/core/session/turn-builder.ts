@@ -31,10 +31,6 @@ export interface StepWork {
   readonly busy: boolean;
   /** Whether its lane rejects unmediated work, which the platform has not seen. */
   readonly refuses_unmediated: boolean;
-  /** Whether steps of this tree include the command of a verification that also has an instruction. */
-  readonly with_command?: boolean;
-  /** Whether a report is refused while the session is paused. In older trees it had no effect, and was not refused. */
-  readonly refuses_late_reports?: boolean;
 }
 
 /** An order of a session to its orchestrator runs. */

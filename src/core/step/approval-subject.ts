@@ -1,6 +1,6 @@
 // What a step needs an approval for: its action, or the call rule that its call matches.
 
-import { callApprovalSubject, callRulesOf } from '../policy/calls/call-decision.js';
+import { callApprovalSubject } from '../policy/calls/call-decision.js';
 import type { Policy } from '../policy/policy.js';
 import { isJsonObject } from '../contract/json.js';
 import type { AuthorizationSubject } from './authorization-subject.js';
@@ -15,5 +15,5 @@ export function approvalSubject(step: Requester, policy: Policy): string {
   const lane = policy.lanes.get(mediatedContext(step, policy).lane_id ?? '');
   const { tool, input } = step.args ?? {};
   if (lane?.calls === undefined || typeof tool !== 'string' || !isJsonObject(input)) return action;
-  return callApprovalSubject(callRulesOf(lane, policy), { tool, input }) ?? action;
+  return callApprovalSubject(lane, { tool, input }) ?? action;
 }

@@ -134,7 +134,7 @@ function checkSchema({ value, seen, payload_sha256 }: StepDraft, policy: Policy)
   const identity = identify(value, policy);
   const checked = validateSchema(value);
   if (!checked.ok) {
-    const fault = explainProposalFault(checked.fault, value, policy);
+    const fault = explainProposalFault(checked.fault, value);
     return { value: null, identity, fault, phase_failed_at: 'VALIDATE_SCHEMA' };
   }
   // The next phase needs the name even if the response must not echo it (C06).

@@ -19,13 +19,7 @@ import { registrationsInLedger } from '../../runtime/effects/ledger-registration
 import { finishRotations } from '../../home/keys/rotate-ledger-key.js';
 import type { KeyFolder } from '../../home/home-paths.js';
 import { PolicyCache } from '../../runtime/policy-cache.js';
-import {
-  canRecordConfirmed,
-  checkConfirmed,
-  readRestoredGrants,
-  type ConfirmedGrants,
-  type RestoredGrants,
-} from './restored-grants.js';
+import { checkConfirmed, readRestoredGrants, type ConfirmedGrants, type RestoredGrants } from './restored-grants.js';
 
 type Head = Pick<LogHead, 'size' | 'root'>;
 type RestoreInput = Extract<NewInput, { kind: 'restore' }>;
@@ -169,8 +163,7 @@ export async function acknowledgeRestores(
     if (unacknowledged === null) return acknowledged;
     const tree_id = restoreTreeId(unacknowledged);
     const restored = await readRecord(store, tree_id);
-    const recorded = (await canRecordConfirmed(store, tree_id)) ? { confirmed } : {};
-    await submitRestore(engine, { ...restored, ...recordOf(tree_id, ACKNOWLEDGED, actor), ...recorded });
+    await submitRestore(engine, { ...restored, ...recordOf(tree_id, ACKNOWLEDGED, actor), confirmed });
     acknowledged.push(tree_id);
   }
 }

@@ -5,7 +5,6 @@ import { LiveTrees } from '../../engine/trees/live-trees.js';
 import { loadBook } from '../../engine/counters/read-counters.js';
 import type { ApprovalVote } from '../../core/contract/run/approval.js';
 import type { RestoreInput } from '../../core/contract/run/input.js';
-import { LOST_ENTRIES } from '../../core/contract/policy/flags.js';
 import { usageError } from '../../core/errors.js';
 import type { Tree } from '../../core/kernel/tree.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
@@ -101,7 +100,3 @@ export function checkConfirmed({ approvals, counters }: RestoredGrants, confirme
       `${missing.join(' ')}; cancel the run of an approval that must not be used with \`turnpike runs cancel\` first`,
   );
 }
-
-/** Whether the tree of a restore can record what was confirmed. One of an earlier version cannot. */
-export const canRecordConfirmed = async (store: LedgerStore, tree_id: string): Promise<boolean> =>
-  (await read(store, tree_id))?.policy?.flags.has(LOST_ENTRIES) === true;

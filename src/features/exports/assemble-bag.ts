@@ -25,7 +25,7 @@ export type { ExportBagRequest } from './bag-request.js';
 /** A bag that is complete and durable. Plain JSON. */
 export interface ExportBagSummary {
   readonly bundle_id: string;
-  /** The locator of the request, else its destination. */
+  /** The locator of the request. */
   readonly package_locator: string;
   /** Of the canonical JSON of the manifest without its member `integrity`. */
   readonly manifest_hash_sha256: string;
@@ -120,7 +120,7 @@ async function summaryOf(
   const { destination, format, locator } = request;
   return {
     bundle_id: manifest.bundle_id,
-    package_locator: locator ?? destination,
+    package_locator: locator,
     manifest_hash_sha256: manifest.integrity?.manifest_hash_sha256 ?? '',
     package_hash_sha256: format === 'zip' ? await hashBagZip(destination) : written.tag_manifest_sha256,
     tag_manifest_sha256: written.tag_manifest_sha256,

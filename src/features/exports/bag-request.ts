@@ -26,8 +26,8 @@ export interface ExportBagRequest {
   readonly format: 'folder' | 'zip';
   /** An absolute path that does not exist. */
   readonly destination: string;
-  /** The locator below the folder of exports, by which the ledger names the bag. Absent or null: `destination`. */
-  readonly locator?: string | null;
+  /** The locator below the folder of exports, by which the ledger names the bag. */
+  readonly locator: string;
 }
 
 /** A manifest without the members that are known only after reading the ledger. */

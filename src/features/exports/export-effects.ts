@@ -31,9 +31,7 @@ const ExportArgs = Type.Object(
     policy_versions: PolicyVersions,
     format: OneOf(['folder', 'zip']),
     /** A path below the folder of exports. */
-    locator: Type.Optional(Type.String({ maxLength: 600 })),
-    /** An absolute path, in requests that were recorded before locators existed. */
-    destination: Type.Optional(Type.String({ maxLength: 4_096 })),
+    locator: Type.String({ maxLength: 600 }),
     /** The combined label of the case when policy allowed the export. */
     label: Label,
     /** Lanes that withhold content of the case, and whose content the bag may nevertheless contain (C84). */
@@ -79,7 +77,7 @@ export class ExportEffects {
       // The same applies to content that a lane withholds: it leaves only as approved.
       const withheld = await findWithheldLanes(store, history);
       if ([...withheld].some(([lane, exports]) => !exports || !released.has(lane))) return REFUSED;
-      if (request.locator !== null) makeFolder(dirname(request.destination));
+      makeFolder(dirname(request.destination));
       const source = { store, audience: exportAudience(case_id) };
       return doneResult(await assembleExportBag(source, request, { history, signer: signer() }));
     } catch (error) {
@@ -130,12 +128,10 @@ interface ApprovedExport {
 function parseExport({ args, case_id, run_id }: Effect, root: string | null): ApprovedExport | null {
   if (case_id === null || !isConforming(ExportArgs, args)) return null;
   const named = args as unknown as Type.Static<typeof ExportArgs>;
-  const { approvals = [], label, withheld_lanes = [], locator, destination, ...approved } = named;
-  if ((locator === undefined) === (destination === undefined)) return null;
+  const { approvals = [], label, withheld_lanes = [], ...approved } = named;
   const request: ExportBagRequest = {
     ...approved,
-    destination: destination ?? resolveLocator(root, locator ?? ''),
-    locator: locator ?? null,
+    destination: resolveLocator(root, approved.locator),
     case_id,
     run_id,
     root_run_id: rootRunIdOf(run_id),

@@ -4,7 +4,7 @@
 import { approvalSubject } from '../../core/step/approval-subject.js';
 import type { DecisionFact } from '../../core/contract/policy/decision-points.js';
 import type { Lane } from '../../core/contract/policy/lanes.js';
-import { callRulesOf, grantingRules } from '../../core/policy/calls/call-decision.js';
+import { grantingRules } from '../../core/policy/calls/call-decision.js';
 import type { PrivilegedRequest } from '../../core/policy/privileged-request.js';
 import type { Policy } from '../../core/policy/policy.js';
 import { decidedConditions } from './decided-conditions.js';
@@ -50,7 +50,7 @@ function allowingElements(decision: RecordedDecision, decided: DecidedRequest | 
     ...action,
     laneElement(lane_id),
     roleGrant(lane_id, decided.run.role_id),
-    ...(decided.privileged === null ? [] : requestGrants(decided.privileged, lane, policy)),
+    ...(decided.privileged === null ? [] : requestGrants(decided.privileged, lane)),
     ...pointAnswers(decision).map(({ name }) => decisionPoint(name)),
     ...approvalElements(decision, lane_id),
   ];
@@ -60,13 +60,9 @@ function allowingElements(decision: RecordedDecision, decided: DecidedRequest | 
 const pointAnswers = ({ facts }: RecordedDecision): readonly DecisionFact[] =>
   facts.kind === 'step' ? (facts.facts?.decisions ?? []) : [];
 
-function requestGrants(
-  { tool, input, write, read }: PrivilegedRequest,
-  lane: Lane,
-  policy: Policy,
-): readonly PolicyElement[] {
+function requestGrants({ tool, input, write, read }: PrivilegedRequest, lane: Lane): readonly PolicyElement[] {
   const { lane_id } = lane;
-  const calls = tool === null || input === undefined ? [] : grantingRules(callRulesOf(lane, policy), { tool, input });
+  const calls = tool === null || input === undefined ? [] : grantingRules(lane, { tool, input });
   return [
     ...(tool === null ? [] : [toolGrant(lane_id, tool)]),
     ...(write === null ? [] : [writeGrant(lane_id, write)]),

@@ -141,7 +141,7 @@ function lineReader({ files }: Policy): (place: Place) => Pick<ElementPlace, 'li
   return ({ file, pointer }) => {
     let known = read.get(file);
     if (known === undefined) {
-      const { document } = readPolicyYaml(files[file], 'any');
+      const { document } = readPolicyYaml(files[file]);
       const lines = Buffer.from(files[file]).toString('utf8').split('\n');
       known = { lines, lineOf: document === null ? () => 1 : document.lineOf };
       read.set(file, known);

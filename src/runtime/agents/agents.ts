@@ -313,7 +313,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     checkSubmitOptions(run_id, options);
     if (this.#live.get(run_id) !== live) return null;
     live.proposals += 1;
-    const input_id = toRecordedInputId(inputId, live.policy) ?? `${run_id}/p${live.proposals}`;
+    const input_id = toRecordedInputId(inputId) ?? `${run_id}/p${live.proposals}`;
     const promptNote = createProposalPrompt(options, case_id);
     const content: Artifact = { kind: 'raw_payload', case_id, bytes };
     const payload = artifactRef(content);

@@ -4,9 +4,7 @@ import { artifactRef, type Artifact, type ArtifactRef } from '../../core/contrac
 import { sha256 } from '../../core/contract/hash.js';
 import type { RunContext } from '../../core/contract/run/run-context.js';
 import { usageError } from '../../core/errors.js';
-import type { Policy } from '../../core/policy/policy.js';
 import type { SubmitOptions } from './agent-run.js';
-import { shouldHashNames } from '../../core/step/requests/recorded-names.js';
 import { toCancelReason, isIdentifier, toRecordedScopeValue } from '../../core/contract/free-text.js';
 
 /** The number of characters that are stored of one note. */
@@ -121,6 +119,6 @@ export function inputKeysOf(tree_id: string, inputId: string | undefined) {
   return ids.map((input_id) => ({ tree_id, input_id }));
 }
 
-/** The recorded id in a tree that records no free text; in older trees, the id itself. */
-export const toRecordedInputId = (inputId: string | undefined, policy: Policy): string | undefined =>
-  inputId === undefined || !shouldHashNames(policy) ? inputId : hashInputId(inputId);
+/** The id under which a request is recorded. */
+export const toRecordedInputId = (inputId: string | undefined): string | undefined =>
+  inputId === undefined ? undefined : hashInputId(inputId);

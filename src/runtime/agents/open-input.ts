@@ -9,7 +9,6 @@ import { findTextProblem } from '../../core/contract/text-rule.js';
 import { isIdentifier } from '../../core/contract/free-text.js';
 import { EXPOSURES, type Exposure } from '../../core/contract/run/response.js';
 import { compareNames, POLICY_NAMES_MAX, type Likeness, type Person } from '../../core/contract/person.js';
-import { COMPARED_PRINCIPALS } from '../../core/contract/policy/flags.js';
 import { isConforming } from '../../core/contract/validators.js';
 import type { NewInput } from '../../engine/tree-engine.js';
 import { usageError } from '../../core/errors.js';
@@ -191,10 +190,10 @@ export function asPerson(actor: string): Person {
  */
 export function asNamedPerson(
   { actor = AGENT_DEFAULTS.actor, person: name = actor }: Pick<AgentOptions, 'actor' | 'person'>,
-  { conditions, flags }: Pick<Policy, 'conditions' | 'flags'>,
+  { conditions }: Pick<Policy, 'conditions'>,
 ): Person {
   const person = asPerson(name);
-  const names = flags.has(COMPARED_PRINCIPALS) ? (conditions?.names ?? []) : [];
+  const names = conditions?.names ?? [];
   if (names.length === 0) return person;
   const own = asPerson(actor);
   const likeness = (policyName: string): Likeness => {

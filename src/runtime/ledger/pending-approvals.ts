@@ -7,7 +7,6 @@ import type { ApprovalBallot, ApprovalEntry, ApprovalVote } from '../../core/con
 import { artifactRef, isWithheld } from '../../core/contract/artifact-ref.js';
 import type { VerifiedIdentity } from '../../core/contract/run/verified-identity.js';
 import type { AuditEvent } from '../../core/contract/run/audit-event.js';
-import { VERIFIED_VOTERS } from '../../core/contract/policy/flags.js';
 import type { OverlayFact } from '../../core/contract/policy/overlay.js';
 import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
 import type { RunContext } from '../../core/contract/run/run-context.js';
@@ -276,7 +275,6 @@ function isApprover(
 ): boolean {
   if (overlay !== null && 'problem' in overlay) return false;
   const person = personOf(name);
-  const isVerified = identity !== undefined && policy.flags.has(VERIFIED_VOTERS);
   if (typeof person === 'string') return false;
   const ballot: ApprovalBallot = {
     for_run: run.run_id,
@@ -286,7 +284,7 @@ function isApprover(
       actor: { actor_type: 'human', actor_id: actor },
       role_id: role,
       person,
-      ...(isVerified ? { identity } : {}),
+      ...(identity === undefined ? {} : { identity }),
     },
     at: now,
   };

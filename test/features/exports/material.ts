@@ -239,6 +239,7 @@ export const requestFor = (destination: string, over: Partial<ExportBagRequest> 
   approvals: [{ approval_type: 'attorney_admin', approved_by: 'ada', approved_at_utc: TIME }],
   format: 'folder',
   destination,
+  locator: basename(destination),
   ...over,
 });
 

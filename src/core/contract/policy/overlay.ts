@@ -17,9 +17,7 @@ export interface OverlaySubject {
   readonly case_id: string | null;
   readonly run_id: string | null;
   readonly actor_id: string | null;
-  /**
-   * The person that the actor is compared as. Without it, as in trees without behaviour flag 13, only the name counts.
-   */
+  /** The person that the actor is compared as. Without it, only the name counts. */
   readonly person?: Person | null | undefined;
 }
 export type OverlayMatcher = Exclude<keyof OverlaySubject, 'person'>;

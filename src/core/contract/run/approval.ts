@@ -70,7 +70,7 @@ export const ApprovalVote = Type.Object(
     actor_id: PersonId,
     role_id: Identifier,
     at: Timestamp,
-    /** The person that the voter is compared as; absent in trees without behaviour flag 6. */
+    /** The person that the voter is compared as. */
     person: Type.Optional(Person),
     /** How the voter was authenticated; absent for voters of the command and the library. */
     identity: Type.Optional(VerifiedIdentity),
@@ -85,7 +85,7 @@ export const ApprovalEntry = Type.Object(
     digest: Sha256,
     name: ApprovalSubject,
     requested_by: PersonId,
-    /** The person that the requester is compared as; absent in trees without behaviour flag 6. */
+    /** The person that the requester is compared as. */
     requester: Type.Optional(Person),
     requested_at: Timestamp,
     votes: Type.Array(ApprovalVote, { maxItems: QUORUM_MAX }),

@@ -83,7 +83,7 @@ export const AuditEvent = Type.Object(
         closed,
       ),
     ),
-    /** C98: how the voter was authenticated. Absent in trees without behaviour flag 18. */
+    /** C98: how the voter was authenticated. */
     identity: Type.Optional(VerifiedIdentity),
     /** The outcome is what the caller reports, and not what the platform has seen (U-08). */
     reported: Type.Optional(ReportOrigin),

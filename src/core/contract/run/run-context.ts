@@ -14,7 +14,7 @@ export interface RunContext {
   readonly taxonomy_versions: TaxonomyVersions | null;
   readonly case_id: string | null;
   readonly actor: Actor;
-  /** The person that the overlay compares the actor as; absent for the platform and without behaviour flag 13. */
+  /** The person that the overlay compares the actor as; absent for the platform. */
   readonly person?: Person | undefined;
   readonly role_id: string;
   /** Null for an orchestrator, which has no lane of its own. */

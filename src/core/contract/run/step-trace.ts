@@ -26,10 +26,7 @@ export const StepTrace = Type.Object(
     outcome: OneOf(OUTCOMES),
     decision: OneOf(DECISIONS),
     error_code: Nullable(OneOf(FAULT_CODES)),
-    /**
-     * C94: the field and the constraint that it breaks, in words of a schema. Absent if nothing is to be explained, and
-     * in trees without behaviour flag 14.
-     */
+    /** C94: the field and the constraint that it breaks, in words of a schema. Absent if nothing is to be explained. */
     explanation: Type.Optional(Type.String({ maxLength: EXPLANATION_CHARS_MAX })),
     /** C94: the words of a tool about its failure, if the response contains them. */
     explanation_ref: Type.Optional(ArtifactRef),

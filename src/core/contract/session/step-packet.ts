@@ -14,8 +14,6 @@ export interface PacketInput extends Pick<NextStep, 'step_id' | 'type' | 'run_id
   /** Null if the step is about the gate of the phase. */
   readonly task: SpecTask | null;
   readonly issue: number;
-  /** Whether a verification step with its own instruction also contains its command (S3-23, C91). */
-  readonly with_command: boolean;
 }
 
 /** The packet of a step. It holds the issue number, from which the shell makes the step proof that replaces it. */
@@ -58,14 +56,12 @@ function taskInstruction(task: SpecTask, input: PacketInput): PacketInstructions
   };
 }
 
-/** The spec's own instruction comes first. Older trees sent it alone, without the command. */
+/** The spec's own instruction comes first, and then the command (S3-23, C91). */
 const verifyInstruction = ({ instruction, title, command }: VerifyTask, input: PacketInput): PacketInstructions => ({
   instruction:
     instruction === undefined
       ? commandText(title, command, input)
-      : input.with_command
-        ? `${instruction}\n\n${commandText(title, command, input)}`
-        : instruction,
+      : `${instruction}\n\n${commandText(title, command, input)}`,
   instructions: [
     { tool: 'verification', action: 'execute', description: 'runs the command and returns the receipt' },
     REPORT_INSTRUCTION,

@@ -18,13 +18,7 @@ import type { Person } from '../../contract/person.js';
 import { LATEST_TIMESTAMP_MS } from '../../contract/shapes.js';
 import { InvariantError } from '../../errors.js';
 import { ruleOfEntry, stricterObligation } from './obligation.js';
-import {
-  countVoters,
-  checkAgainstEarlierVotes,
-  checkAgainstRequester,
-  checkIdentity,
-  withoutLooksOf,
-} from './voter-identity.js';
+import { countVoters, checkAgainstEarlierVotes, checkAgainstRequester, checkIdentity } from './voter-identity.js';
 
 /** Every rule that judges a ballot or a request for approval, in the order of the checks, with its text. */
 export const APPROVAL_RULES = {
@@ -78,7 +72,7 @@ export interface NewApprovalRequest {
   readonly digest: string;
   readonly name: string;
   readonly requested_by: string;
-  /** Set under behaviour flag 6. */
+  /** The person that the requester is compared as. */
   readonly requester?: Person | undefined;
   readonly at: string;
   /** What conditions ask of the approvers. */
@@ -162,10 +156,6 @@ export interface ApprovalPolicy {
   readonly roles: ReadonlyMap<string, Role>;
   /** The approvers who are suspended now (D1). Their earlier votes do not count either. */
   readonly isSuspended?: SuspensionCheck | null;
-  /** Behaviour flag 6: compares people by canonical id and skeletons. */
-  readonly byPerson?: boolean;
-  /** Behaviour flag 13: compares them also by the looks of their names in either case. */
-  readonly byLooks?: boolean;
 }
 
 export type SuspensionCheck = (
@@ -180,10 +170,9 @@ export type SuspensionCheck = (
  */
 export function countBallot(
   book: ApprovalBook,
-  given: ApprovalBallot,
+  ballot: ApprovalBallot,
   policy: ApprovalPolicy,
 ): { readonly book: ApprovalBook; readonly verdicts: readonly ApprovalVerdict[] } {
-  const ballot = policy.byLooks === true ? given : withoutLooksOf(given);
   const approverProblem = checkApprover(book, ballot, policy);
   const verdicts: ApprovalVerdict[] = [];
   let currentBook = book;
@@ -192,7 +181,7 @@ export function countBallot(
     const rule = known && ruleOfEntry(policy.approvals, known);
     const entry =
       known && rule && policy.isSuspended ? reopenIfQuorumLost(withoutVotes(known, policy.isSuspended), rule) : known;
-    const ballotProblem = approverProblem ?? checkBallot(entry, ballot, { rule, byPerson: policy.byPerson === true });
+    const ballotProblem = approverProblem ?? checkBallot(entry, ballot, rule);
     if (ballotProblem !== null || entry === undefined || rule === undefined) {
       verdicts.push({ digest, counted: false, rule_id: ballotProblem ?? 'approval.unknown_digest' });
       continue;
@@ -273,21 +262,21 @@ function checkApprover(book: ApprovalBook, ballot: ApprovalBallot, policy: Appro
 function checkBallot(
   entry: ApprovalEntry | undefined,
   { approver, decision, at }: ApprovalBallot,
-  { rule, byPerson }: { readonly rule: ApprovalRule | undefined; readonly byPerson: boolean },
+  rule: ApprovalRule | undefined,
 ): ApprovalRuleId | null {
   const { role_id } = approver;
   if (entry === undefined) return 'approval.unknown_digest';
   if (rule?.approver_roles.includes(role_id) !== true) return 'approval.role_not_allowed';
   const identityProblem = checkIdentity(rule.identity, approver.identity, at);
   if (identityProblem !== null) return identityProblem;
-  const requesterProblem = checkAgainstRequester(entry, approver, byPerson);
+  const requesterProblem = checkAgainstRequester(entry, approver);
   if (requesterProblem !== null) return requesterProblem;
   if (entry.state === 'consumed') return 'approval.consumed';
   if (entry.state === 'rejected') return 'approval.already_decided';
   if (hasExpired(entry, at)) return 'approval.expired';
   if (decision === 'reject') return null;
   if (entry.state === 'approved') return 'approval.already_decided';
-  return checkAgainstEarlierVotes(entry, approver, byPerson);
+  return checkAgainstEarlierVotes(entry, approver);
 }
 
 const rejectEntry = (entry: ApprovalEntry): ApprovalEntry =>

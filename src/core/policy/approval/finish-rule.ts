@@ -1,7 +1,6 @@
 // FINISH while requests of the run wait for their approval: the policy says what becomes of it
-// (`knobs.finish_with_pending_request`, behaviour flag 16).
+// (`knobs.finish_with_pending_request`).
 
-import { FINISH_WITH_PENDING_REQUEST } from '../../contract/policy/flags.js';
 import type { FinishRule } from '../../contract/policy/actions-policy.js';
 import type { ApprovalBook } from '../../contract/run/approval.js';
 import type { CheckDescription } from '../ordered-check.js';
@@ -13,9 +12,8 @@ export const FINISH_CHECK: CheckDescription = {
   rules: ['finish.*'],
 };
 
-/** The rule for FINISH. Trees without the flag end with their pending requests. */
-export const finishRule = ({ flags, knobs }: Policy): FinishRule =>
-  flags.has(FINISH_WITH_PENDING_REQUEST) ? (knobs.finish_with_pending_request ?? 'cancel') : 'cancel';
+/** The rule for FINISH. */
+export const finishRule = ({ knobs }: Policy): FinishRule => knobs.finish_with_pending_request ?? 'cancel';
 
 /** The digests of the requests that people can still decide about at a time. */
 export const pendingDigests = ({ entries }: ApprovalBook, now: string): readonly string[] =>

@@ -1,20 +1,14 @@
 // Decides whether a voter is the requester, or an earlier voter, under another spelling (C87) or from another source
-// (C98). Under behaviour flag 6, request and vote carry a canonical id and skeletons; under flag 13 also looks; under
-// flag 18 a vote also carries how its voter was authenticated. These are compared as text. Without flag 6, this file
-// folds names with the Unicode tables of the running Node, which remains for trees that were recorded that way.
+// (C98). Request and vote carry the canonical id, skeletons and looks of a name, and a vote carries how its voter was
+// authenticated. These are compared as text, so a replay needs no Unicode table.
 
 import type { ApprovalBallot, ApprovalEntry, ApprovalVote, VoterRequirement } from '../../contract/run/approval.js';
 import type { VerifiedIdentity } from '../../contract/run/verified-identity.js';
-import { compareNames, withoutLooks, type Likeness, type Person } from '../../contract/person.js';
+import { compareNames, type Likeness, type Person } from '../../contract/person.js';
 
-/** A name, and the values by which it is compared. */
-interface NamedPerson {
-  readonly actor_id: string;
+/** The values by which the name of a voter is compared, and how it was authenticated. */
+interface NamedVoter {
   readonly person?: Person | undefined;
-}
-
-/** A voter, with how it was authenticated. */
-interface NamedVoter extends NamedPerson {
   readonly identity?: VerifiedIdentity | undefined;
 }
 
@@ -24,12 +18,6 @@ export type RequirementRule = 'approval.not_verified' | 'approval.step_up_requir
 
 /** `unmapped`: the voters come from different sources, and policy does not say which person one of them is. */
 type VoterLikeness = Likeness | 'unmapped';
-
-/** A ballot as it was compared before behaviour flag 13. */
-export const withoutLooksOf = (ballot: ApprovalBallot): ApprovalBallot => {
-  const { person, ...approver } = ballot.approver;
-  return person === undefined ? ballot : { ...ballot, approver: { ...approver, person: withoutLooks(person) } };
-};
 
 /** How far the clock of an issuer may be ahead, in milliseconds. */
 const AHEAD_MS_MAX = 60_000;
@@ -54,16 +42,14 @@ export function checkIdentity(
 export const checkAgainstRequester = (
   entry: ApprovalEntry,
   approver: ApprovalBallot['approver'],
-  byPerson: boolean,
-): IdentityRule | null => ruleOf(compare(requesterOf(entry), voterOf(approver), byPerson), 'approval.by_requester');
+): IdentityRule | null => ruleOf(compareNames(entry.requester, approver.person), 'approval.by_requester');
 
 /** The rule that rejects the ballot because of earlier voters; null if all of them are other people. */
 export function checkAgainstEarlierVotes(
   { votes }: ApprovalEntry,
   approver: ApprovalBallot['approver'],
-  byPerson: boolean,
 ): IdentityRule | null {
-  const found = votes.map((vote) => compareVoters(vote, voterOf(approver), byPerson));
+  const found = votes.map((vote) => compareVoters(vote, voterOf(approver)));
   // The strongest relation found.
   const worst = (['same', 'alike', 'unknown', 'unmapped'] as const).find((kind) => found.includes(kind)) ?? 'other';
   return ruleOf(worst, 'approval.already_voted');
@@ -71,33 +57,22 @@ export function checkAgainstEarlierVotes(
 
 /** The number of distinct voters other than the requester, so that an illegitimate vote does not count. */
 export function countVoters(entry: ApprovalEntry, votes: readonly ApprovalVote[]): number {
-  const byPerson = entry.requester !== undefined;
   const counted: ApprovalVote[] = [];
   for (const vote of votes) {
-    if (compare(requesterOf(entry), vote, byPerson) !== 'other') continue;
-    if (counted.every((other) => compareVoters(other, vote, byPerson) === 'other')) counted.push(vote);
+    if (compareNames(entry.requester, vote.person) !== 'other') continue;
+    if (counted.every((other) => compareVoters(other, vote) === 'other')) counted.push(vote);
   }
   return counted.length;
 }
 
-const requesterOf = ({ requested_by, requester }: ApprovalEntry): NamedPerson => ({
-  actor_id: requested_by,
-  person: requester,
-});
-const voterOf = ({ actor, person, identity }: ApprovalBallot['approver']): NamedVoter => ({
-  actor_id: actor.actor_id,
+const voterOf = ({ person, identity }: ApprovalBallot['approver']): NamedVoter => ({
   person,
   identity,
 });
 
-const compare = (a: NamedPerson, b: NamedPerson, byPerson: boolean): Likeness => {
-  if (byPerson) return compareNames(a.person, b.person);
-  return normalizeActorId(a.actor_id) === normalizeActorId(b.actor_id) ? 'same' : 'other';
-};
-
 /** Two names of one source are two people. Names of two sources are, if policy says which persons they are. */
-function compareVoters(a: NamedVoter, b: NamedVoter, byPerson: boolean): VoterLikeness {
-  const names = compare(a, b, byPerson);
+function compareVoters(a: NamedVoter, b: NamedVoter): VoterLikeness {
+  const names = compareNames(a.person, b.person);
   if (names !== 'other') return names;
   if (sourceOf(a) === sourceOf(b)) return haveSameSubject(a, b) ? 'same' : 'other';
   return a.identity?.mapped === true && b.identity?.mapped === true ? 'other' : 'unmapped';
@@ -116,11 +91,3 @@ const LIKENESS_RULES: Readonly<Partial<Record<VoterLikeness, IdentityDoubt>>> = 
   unknown: 'approval.person_unknown',
   unmapped: 'approval.person_unmapped',
 };
-
-/** The comparison of names before flag 6. */
-const normalizeActorId = (actor_id: string): string =>
-  actor_id
-    .normalize('NFKC')
-    .toUpperCase()
-    .toLowerCase()
-    .replace(/[\s\p{Cc}\p{Default_Ignorable_Code_Point}]/gu, '');

@@ -3,8 +3,6 @@
 import type { CallRule } from '../../contract/policy/call-rules.js';
 import type { Lane } from '../../contract/policy/lanes.js';
 import type { JsonObject } from '../../contract/json.js';
-import { EXACT_CALLS } from '../../contract/policy/flags.js';
-import type { Policy } from '../policy.js';
 import { callParts, partKindOf, type CallPart } from './call-parts.js';
 import { hasOnlyOptions } from './command-options.js';
 import { matchesGlob, matchesGlobInAnyCase } from './glob.js';
@@ -16,15 +14,8 @@ export interface JudgedCall {
   readonly input: JsonObject;
 }
 
-/** The rules of a lane, in the reading of calls that its tree has. */
-export interface CallRules extends Pick<Lane, 'calls'> {
-  readonly exact: boolean;
-}
-
-export const callRulesOf = ({ calls }: Pick<Lane, 'calls'>, { flags }: Pick<Policy, 'flags'>): CallRules => ({
-  ...(calls === undefined ? {} : { calls }),
-  exact: flags.has(EXACT_CALLS),
-});
+/** The call rules of a lane. */
+export type CallRules = Pick<Lane, 'calls'>;
 
 /** `rule` is null if no rule has matched, and `part` if no rule is about the tool. */
 export type CallDecision =
@@ -38,11 +29,11 @@ export type CallDecision =
  * A rule that denies a part decides. Otherwise each part needs a rule that allows it. A part that matches only rules
  * with the decision `approval` needs an approval; the first such rule names it.
  */
-export function decideCall({ calls, exact }: CallRules, { tool, input }: JudgedCall): CallDecision {
+export function decideCall({ calls }: CallRules, { tool, input }: JudgedCall): CallDecision {
   if (calls === undefined) return ALLOWED;
   const rules = calls.filter(({ tools }) => tools.includes(tool));
   if (rules.length === 0) return { decision: 'deny', rule: null, part: null };
-  const parts = callParts(tool, input, exact);
+  const parts = callParts(tool, input);
   if (parts === null) return { decision: 'unreadable' };
   for (const rule of rules.filter(({ decision }) => decision === 'deny')) {
     const part = parts.find((one) => isDenied(rule, one));
@@ -56,9 +47,9 @@ export function decideCall({ calls, exact }: CallRules, { tool, input }: JudgedC
 }
 
 /** The rules that grant the parts of a call, each once. */
-export function grantingRules({ calls = [], exact }: CallRules, { tool, input }: JudgedCall): readonly CallRule[] {
+export function grantingRules({ calls = [] }: CallRules, { tool, input }: JudgedCall): readonly CallRule[] {
   const rules = calls.filter(({ tools }) => tools.includes(tool));
-  const parts = rules.length === 0 ? null : callParts(tool, input, exact);
+  const parts = rules.length === 0 ? null : callParts(tool, input);
   return [...new Set((parts ?? []).filter(needsGrant).flatMap((part) => grantingRule(rules, part) ?? []))];
 }
 
@@ -69,7 +60,7 @@ export function callApprovalSubject(rules: CallRules, call: JudgedCall): string 
 }
 
 /** Whether the decision about a call depends on its input: rules name the tool, and see parts of its input. */
-export const isDecidedByInput = ({ calls = [] }: Pick<Lane, 'calls'>, tool: string): boolean =>
+export const isDecidedByInput = ({ calls = [] }: CallRules, tool: string): boolean =>
   partKindOf(tool) !== 'call' && calls.some(({ tools }) => tools.includes(tool));
 
 export const approvalSubjectOf = ({ id }: Pick<CallRule, 'id'>): string => `call.${id}`;

@@ -3,7 +3,7 @@
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
 import { searchedNames, type SearchedNames } from './denied-names.js';
 import { shellCommands } from './shell-words.js';
-import { namedPaths, pathsInRecordedWords, pathsInWords, readWordPaths } from './word-paths.js';
+import { namedPaths, pathsInWords, readWordPaths } from './word-paths.js';
 
 /** One part of a call. */
 export type CallPart =
@@ -65,15 +65,12 @@ export const isDecidedMember = (tool: string, member: string): boolean =>
 /** Whether the client executes something else than the input has, because secrets were removed from it. */
 export const isRedacted = ({ redacted }: JsonObject): boolean => redacted !== undefined;
 
-/**
- * @param exact whether the tree has the flag EXACT_CALLS
- * @returns null if the input cannot be read with certainty: the call is then denied
- */
-export function callParts(tool: string, input: JsonObject, exact: boolean): readonly CallPart[] | null {
-  if (exact && hasHiddenPart(tool, input)) return null;
+/** @returns null if the input cannot be read with certainty: the call is then denied */
+export function callParts(tool: string, input: JsonObject): readonly CallPart[] | null {
+  if (hasHiddenPart(tool, input)) return null;
   switch (tool) {
     case 'native.shell':
-      return commandParts(input, exact);
+      return commandParts(input);
     case 'native.read':
     case 'native.write':
     case 'native.edit':
@@ -102,16 +99,13 @@ function hasHiddenPart(tool: string, input: JsonObject): boolean {
 const isTexts = (value: Json | undefined): value is readonly string[] =>
   Array.isArray(value) && value.every((one: Json) => typeof one === 'string');
 
-function commandParts({ command, cwd, paths }: JsonObject, exact: boolean): readonly CallPart[] | null {
+function commandParts({ command, cwd, paths }: JsonObject): readonly CallPart[] | null {
   if (!isJsonObject(command)) return null;
   const { text, bytes } = command;
   // Only the beginning of a longer command is recorded, so the rest cannot be judged.
   if (typeof text !== 'string' || Buffer.byteLength(text) !== bytes) return null;
-  const commands = shellCommands(text, exact);
-  if (commands === null || !exact)
-    return (
-      commands?.map((words) => ({ kind: 'command', words, paths: pathsInRecordedWords(words), names: [] })) ?? null
-    );
+  const commands = shellCommands(text);
+  if (commands === null) return null;
   const resolved = readWordPaths(paths);
   const folders = typeof cwd === 'string' ? [cwd] : [];
   if (resolved === null || namedPaths(commands.flat()) === null) return null;

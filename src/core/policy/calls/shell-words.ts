@@ -1,7 +1,5 @@
 // Reads a shell command into its simple commands, each as its words. It reads only what every POSIX shell reads alike
 // and what does not depend on variables, files or aliases: anything else has no reading, so policy denies it.
-//
-// Trees without the flag EXACT_CALLS are read as they were recorded: `exact` is false for them.
 
 /** Longer commands have no reading. */
 const COMMAND_CHARS_MAX = 8_192;
@@ -10,16 +8,12 @@ const WORDS_MAX = 512;
 
 /** Outside of quotes, these mean more than themselves. */
 const SPECIAL = /[$`\\!*?[\]{}()<>#~^%\p{Cc}]/u;
-/** Inside double quotes. */
-const SPECIAL_IN_QUOTES = /[$`\\!\p{Cc}]/u;
 /** Inside single quotes, everything but a control character means itself. */
 const CONTROL = /\p{Cc}/u;
 /** `NAME=value` before a command changes its environment. */
 const ASSIGNMENT = /^[A-Za-z_][A-Za-z0-9_]*\+?=/;
-/** Redirections that write no file. */
-const HARMLESS = /^(?:2>&1|[12]?>[ \t]*\/dev\/null)(?=[\s;&|]|$)/;
-/** The same, up to a character that ends the word for every shell. */
-const EXACTLY_HARMLESS = /(?:2>&1|[12]?>[ \t]*\/dev\/null)(?=[ \t\n;&|]|$)/y;
+/** Redirections that write no file, up to a character that ends the word for every shell. */
+const HARMLESS = /(?:2>&1|[12]?>[ \t]*\/dev\/null)(?=[ \t\n;&|]|$)/y;
 /** Spaces that no shell takes as one, and what a person does not see. */
 const CONFUSING = /(?! )[\p{Z}\p{Cf}]/u;
 /** Characters that show a text in another order than it has. */
@@ -31,7 +25,6 @@ const RESERVED =
 const AFTER_PLAIN_DOLLAR = /^[ |)"]$/;
 
 interface Reading {
-  readonly exact: boolean;
   readonly commands: string[][];
   words: string[];
   /** The word in progress; null between words. */
@@ -44,10 +37,10 @@ interface Reading {
  * The simple commands of a shell command, in order: `git add . && git commit` has two.
  * @returns null if it has no safe reading: expansions, globs, redirections to files, subshells, assignments
  */
-export function shellCommands(text: string, exact = false): readonly (readonly string[])[] | null {
+export function shellCommands(text: string): readonly (readonly string[])[] | null {
   if (text.length > COMMAND_CHARS_MAX || !text.isWellFormed()) return null;
-  if (exact && REORDERING.test(text)) return null;
-  const reading: Reading = { exact, commands: [], words: [], word: null, open: false };
+  if (REORDERING.test(text)) return null;
+  const reading: Reading = { commands: [], words: [], word: null, open: false };
   let at = 0;
   while (at < text.length) {
     const next = readOne(text, at, reading);
@@ -64,28 +57,25 @@ function readOne(text: string, at: number, reading: Reading): number | null {
   if (character === "'" || character === '"') return readQuoted(text, at, reading);
   if (character === ' ' || character === '\t') return endWord(reading) ? at + 1 : null;
   if (reading.word === null) {
-    const length = redirectionAt(text, at, reading);
+    const length = redirectionAt(text, at);
     if (length > 0) return reading.words.length > 0 ? at + length : null;
   }
   if (character === '\n' || character === ';' || character === '&' || character === '|')
     return readOperator(text, at, reading);
-  if (reading.exact) {
-    if (character === '\\') return readEscape(text, at, reading);
-    if (character === '#' && reading.word === null) return endOfLine(text, at);
-    // zsh reads `=program` as the path of the program.
-    if (character === '=' && reading.word === null) return null;
-    if (CONFUSING.test(String.fromCodePoint(text.codePointAt(at) ?? 0))) return null;
-  }
+  if (character === '\\') return readEscape(text, at, reading);
+  if (character === '#' && reading.word === null) return endOfLine(text, at);
+  // zsh reads `=program` as the path of the program.
+  if (character === '=' && reading.word === null) return null;
+  if (CONFUSING.test(String.fromCodePoint(text.codePointAt(at) ?? 0))) return null;
   if (SPECIAL.test(character)) return readLiteral(text, at, reading);
   reading.word = (reading.word ?? '') + character;
   return at + 1;
 }
 
 /** The length of a redirection that writes no file; 0 if none begins here. */
-function redirectionAt(text: string, at: number, { exact }: Reading): number {
-  if (!exact) return HARMLESS.exec(text.slice(at, at + 64))?.[0].length ?? 0;
-  EXACTLY_HARMLESS.lastIndex = at;
-  return EXACTLY_HARMLESS.exec(text)?.[0].length ?? 0;
+function redirectionAt(text: string, at: number): number {
+  HARMLESS.lastIndex = at;
+  return HARMLESS.exec(text)?.[0].length ?? 0;
 }
 
 /** A backslash outside of quotes: the next character means itself, and a line goes on. */
@@ -109,25 +99,23 @@ function readLiteral(text: string, at: number, reading: Reading): number | null 
   // `HEAD~1`, `a^`, `50%`, `issue#3`: special only at the beginning of a word.
   const isPlain = isInside && (character === '~' || character === '#' || character === '^' || character === '%');
   // `~/file` and `~`: the home of the user, which policy sees as it is written.
-  const isHome =
-    !isInside && character === '~' && reading.word === null && homeOf(reading).test(text.slice(at, at + 2));
+  const isHome = !isInside && character === '~' && reading.word === null && HOME.test(text.slice(at, at + 2));
   if (!isPlain && !isHome) return null;
   // `a=~b` and `a:~b` can be the home of another user.
-  if (reading.exact && isPlain && character === '~' && /[=:]$/.test(reading.word ?? '')) return null;
+  if (isPlain && character === '~' && /[=:]$/.test(reading.word ?? '')) return null;
   reading.word = (reading.word ?? '') + character;
   return at + 1;
 }
 
-const homeOf = ({ exact }: Reading): RegExp => (exact ? /^~(?:[/ \t\n;&|]|$)/ : /^~(?:[/\s;&|]|$)/);
+const HOME = /^~(?:[/ \t\n;&|]|$)/;
 
 function readQuoted(text: string, at: number, reading: Reading): number | null {
   const quote = text.charAt(at);
-  if (reading.exact && quote === '"') return readDoubleQuoted(text, at, reading);
+  if (quote === '"') return readDoubleQuoted(text, at, reading);
   const end = text.indexOf(quote, at + 1);
   if (end < 0) return null;
   const inside = text.slice(at + 1, end);
-  const unreadable = quote === '"' ? SPECIAL_IN_QUOTES : CONTROL;
-  if (unreadable.test(inside.replace(/[\n\t]/g, ''))) return null;
+  if (CONTROL.test(inside.replace(/[\n\t]/g, ''))) return null;
   reading.word = (reading.word ?? '') + inside;
   return end + 1;
 }
@@ -171,7 +159,7 @@ function readOperator(text: string, at: number, reading: Reading): number | null
 function endWord(reading: Reading): boolean {
   if (reading.word === null) return true;
   if (reading.words.length === 0 && ASSIGNMENT.test(reading.word)) return false;
-  if (reading.words.length === 0 && reading.exact && RESERVED.test(reading.word)) return false;
+  if (reading.words.length === 0 && RESERVED.test(reading.word)) return false;
   reading.words.push(reading.word);
   reading.word = null;
   return reading.words.length <= WORDS_MAX;

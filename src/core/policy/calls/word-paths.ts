@@ -79,15 +79,6 @@ function pathsOfText(text: string, folder: string, resolved: WordPaths): readonl
   return /^[/~]/.test(text) ? [found] : [found, written];
 }
 
-/** The paths of a word in a tree without the flag EXACT_CALLS. */
-export const pathsInRecordedWords = (words: readonly string[]): readonly string[] =>
-  words
-    .flatMap((word) => [word, ...word.split(/[=:,@]/)])
-    .flatMap((text) => {
-      const option = /^-[A-Za-z](.+)$/.exec(text)?.[1];
-      return text === '' ? [] : [text, ...(option === undefined ? [] : [option])].map(withoutDots);
-    });
-
 /** The recorded paths of the words of a command; null if they are malformed. */
 export function readWordPaths(recorded: Json | undefined): WordPaths | null {
   if (recorded === undefined) return new Map();

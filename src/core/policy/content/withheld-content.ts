@@ -1,7 +1,6 @@
 // C84: content that a lane withholds leaves the platform only if that lane permits it (`exports_content: true`) and
 // approvers have approved the export. The platform determines as a fact which lanes of the case withhold content.
 
-import { WITHHELD_EXPORTS } from '../../contract/policy/flags.js';
 import { approvalRuleFor } from '../approval/approval.js';
 import type { Policy } from '../policy.js';
 import type { PrivilegedRequest } from '../privileged-request.js';
@@ -33,9 +32,9 @@ export const hasWithholdingLane = ({ lanes }: Pick<Policy, 'lanes'>): boolean =>
 /** An export without a required approval has no approval. */
 export function findBrokenExportRule(
   { destination, artifact_flags }: PrivilegedRequest,
-  { approvals, flags }: Policy,
+  { approvals }: Policy,
 ): RuleId | null {
-  if (destination !== 'outside' || !flags.has(WITHHELD_EXPORTS)) return null;
+  if (destination !== 'outside') return null;
   if (artifact_flags.includes(WITHHELD_CONTENT)) return 'export.content_withheld';
   if (!artifact_flags.includes(EXPORTABLE_CONTENT)) return null;
   return approvalRuleFor(approvals, 'export') === undefined ? 'export.not_approved' : null;

@@ -8,7 +8,6 @@ import type {
   UncountableReason,
 } from '../../contract/policy/counters/counters.js';
 import { lookOf } from '../../contract/person.js';
-import { COMPARED_PRINCIPALS } from '../../contract/policy/flags.js';
 import type { RunContext } from '../../contract/run/run-context.js';
 import type { Policy } from '../policy.js';
 import { argumentAt, namedArguments } from '../read-argument.js';
@@ -25,7 +24,7 @@ export function counterQueries(step: CountableStep, agent: RunContext, policy: P
   if (counters === undefined || conditions === undefined) return [];
   const applicable = conditions.forAction(step.name);
   const isRead = applicable !== null && applicable.reads.context?.has('counters') !== false;
-  return counters.all.flatMap((counter) => queryOf(counter, step, agent, { policy, isRead }));
+  return counters.all.flatMap((counter) => queryOf(counter, step, agent, isRead));
 }
 
 /** What identifies a counter of one subject. */
@@ -35,7 +34,7 @@ export type CounterAccountKey = Pick<CounterQuery, 'name' | 'key'>;
 export const sharedCounterKeys = (agent: RunContext, policy: Policy): readonly CounterAccountKey[] =>
   (policy.counters?.all ?? []).flatMap((counter) => {
     if (counter.over === 'run' || counter.over === 'tree') return [];
-    const subject = subjectOf(counter.over, agent, policy);
+    const subject = subjectOf(counter.over, agent);
     return subject === null ? [] : [accountOf(counter, subject)];
   });
 
@@ -44,20 +43,10 @@ const accountOf = ({ name, over }: Counter, { id }: CountedSubject): CounterAcco
   key: `${over}:${id}`,
 });
 
-interface CounterUse {
-  readonly policy: Policy;
-  /** Whether a condition of the action reads counters. */
-  readonly isRead: boolean;
-}
-
-function queryOf(
-  counter: Counter,
-  step: CountableStep,
-  agent: RunContext,
-  { policy, isRead }: CounterUse,
-): readonly CounterQuery[] {
+/** @param isRead whether a condition of the action reads counters */
+function queryOf(counter: Counter, step: CountableStep, agent: RunContext, isRead: boolean): readonly CounterQuery[] {
   const { over, window, currency } = counter;
-  const subject = subjectOf(over, agent, policy);
+  const subject = subjectOf(over, agent);
   if (subject === null) return [];
   const added = amountOf(counter.counts, step, currency);
   const returned = amountOf(counter.gives_back ?? [], step, currency);
@@ -81,7 +70,7 @@ interface CountedSubject {
   readonly unknown?: UncountableReason;
 }
 
-function subjectOf(over: Counter['over'], run: RunContext, { flags }: Policy): CountedSubject | null {
+function subjectOf(over: Counter['over'], run: RunContext): CountedSubject | null {
   switch (over) {
     case 'run':
       return { id: run.run_id };
@@ -90,7 +79,7 @@ function subjectOf(over: Counter['over'], run: RunContext, { flags }: Policy): C
     case 'case':
       return run.case_id === null ? null : { id: run.case_id };
     case 'actor':
-      return flags.has(COMPARED_PRINCIPALS) ? personSubject(run) : { id: run.actor.actor_id };
+      return personSubject(run);
     case 'role':
       return { id: run.role_id };
   }

@@ -23,7 +23,7 @@ export function loadCounters(
   catalogue: Catalogue,
   hasConditions: boolean,
 ): { readonly counters: Counters; readonly findings: readonly PolicyFinding[] } {
-  const read = readPolicyFile(file, CountersPolicy, 'plain');
+  const read = readPolicyFile(file, CountersPolicy);
   if (read.value === null) return { counters: { all: [] }, findings: read.findings };
   const all = read.value.counters;
   const { lineOf } = read.document;

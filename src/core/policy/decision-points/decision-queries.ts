@@ -4,7 +4,6 @@ import { canonicalJson } from '../../contract/canonical-json.js';
 import { sha256 } from '../../contract/hash.js';
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
 import { lookOf } from '../../contract/person.js';
-import { COMPARED_PRINCIPALS } from '../../contract/policy/flags.js';
 import type {
   DecisionAnswer,
   DecisionFact,
@@ -39,9 +38,6 @@ const NO_POINTS: readonly DecisionPoint[] = [];
 export function decisionQueries(step: QueriedStep, run: RunContext, policy: Policy): readonly DecisionQuery[] {
   const points = decisionPointsFor(step.name, policy);
   if (points.length === 0) return NO_QUERIES;
-  if (!policy.flags.has(COMPARED_PRINCIPALS)) {
-    return points.map((point) => toQuery(point, toEvaluation(step, run, point, step.paths[0])));
-  }
   const paths = step.paths.length === 0 ? [undefined] : step.paths;
   return points.flatMap((point) =>
     paths.map((path) => toQuery(point, withPersonAndPaths(toEvaluation(step, run, point, path), step, run))),

@@ -16,7 +16,7 @@ export interface IdentitiesCheck {
 
 /** @param roles the roles of the policy next to the file; null if they cannot be read */
 export function checkIdentities(file: NamedPolicyFile, roles: ReadonlySet<string> | null): IdentitiesCheck {
-  const read = readPolicyFile(file, IdentitiesPolicy, 'plain');
+  const read = readPolicyFile(file, IdentitiesPolicy);
   if (read.value === null) return { findings: read.findings, identities: null };
   const { value, document } = read;
   const findings = [...inconsistenciesIn(value, roles)].map(({ pointer, rule, message }) => ({

@@ -17,7 +17,6 @@ import { loadCounters } from '../counters/counters.js';
 import type { PolicyFinding } from './policy-finding.js';
 import { findInconsistencies, type PolicyParts } from './policy-consistency.js';
 import { readPolicyFile, type NamedPolicyFile } from './read-policy-file.js';
-import type { YamlNumbers } from './strict-yaml.js';
 import type { Policy } from '../policy.js';
 
 /** Maximum number of reported findings. */
@@ -35,14 +34,10 @@ export interface PolicyCheck {
  * checked once each file is valid by itself. `catalogue` has the registrations of the embedding service; without one,
  * only the built-in actions exist.
  */
-export function checkPolicy(
-  files: ForPolicyFiles<NamedPolicyFile>,
-  catalogue: Catalogue = BUILT_IN,
-  numbers: YamlNumbers = 'plain',
-): PolicyCheck {
-  const lanes = readPolicyFile(files.lanes, LanesPolicy, numbers);
-  const roles = readPolicyFile(files.roles, RolesPolicy, numbers);
-  const actions = readPolicyFile(files.actions, ActionsPolicy, numbers);
+export function checkPolicy(files: ForPolicyFiles<NamedPolicyFile>, catalogue: Catalogue = BUILT_IN): PolicyCheck {
+  const lanes = readPolicyFile(files.lanes, LanesPolicy);
+  const roles = readPolicyFile(files.roles, RolesPolicy);
+  const actions = readPolicyFile(files.actions, ActionsPolicy);
   const ownFindings = [...lanes.findings, ...roles.findings, ...actions.findings];
   if (lanes.value === null || roles.value === null || actions.value === null) {
     return { findings: ownFindings.slice(0, FINDINGS_MAX), policy: null };
@@ -72,14 +67,9 @@ function checkOptional({ conditions, counters }: ForPolicyFiles<NamedPolicyFile>
 
 /**
  * Loads a policy for callers that cannot show findings: the kernel and the replay.
- * @param numbers `any` for a tree without behaviour flag 8
  * @throws PolicyError POLICY_INVALID with the first findings in its message
  */
-export function loadPolicy(
-  bytes: ForPolicyFiles<Uint8Array>,
-  catalogue: Catalogue = BUILT_IN,
-  numbers: YamlNumbers = 'plain',
-): Policy {
+export function loadPolicy(bytes: ForPolicyFiles<Uint8Array>, catalogue: Catalogue = BUILT_IN): Policy {
   const named = (name: PolicyFile): NamedPolicyFile => ({ path: `${name}.yaml`, bytes: bytes[name] });
   const optional = OPTIONAL_FILE_KEYS.flatMap((name) => {
     const found = bytes[name];
@@ -91,7 +81,7 @@ export function loadPolicy(
     actions: named('actions'),
     ...Object.fromEntries(optional),
   };
-  const { findings, policy } = checkPolicy(files, catalogue, numbers);
+  const { findings, policy } = checkPolicy(files, catalogue);
   if (policy !== null) return policy;
   const shown = findings.slice(0, FINDINGS_IN_MESSAGE_MAX).map(formatFinding);
   const more = findings.length - shown.length;

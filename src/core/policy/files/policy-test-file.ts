@@ -84,7 +84,7 @@ export function readPolicyTests(file: NamedPolicyFile): {
   readonly tests: readonly PlacedTest[];
   readonly findings: readonly PolicyFinding[];
 } {
-  const { value, ...read } = readPolicyFile(file, PolicyTestFile, 'plain');
+  const { value, ...read } = readPolicyFile(file, PolicyTestFile);
   if (value === null || !('document' in read)) return { tests: [], findings: read.findings };
   const { lineOf } = read.document;
   return { tests: value.tests.map((test, index) => ({ test, line: lineOf(`/tests/${index}`) })), findings: [] };

@@ -3,13 +3,7 @@
 import type { Static, TSchema } from 'typebox';
 import { findSchemaMistakes, isInstance, type SchemaMistake } from '../../contract/validators.js';
 import type { FindingRule, PolicyFinding } from './policy-finding.js';
-import {
-  readStrictYaml,
-  type YamlDocument,
-  type YamlLimits,
-  type YamlNumbers,
-  type YamlReadResult,
-} from './strict-yaml.js';
+import { readStrictYaml, type YamlDocument, type YamlLimits, type YamlReadResult } from './strict-yaml.js';
 
 /** The shipped lanes have about 900 parts. */
 const POLICY_LIMITS: YamlLimits = { bytes_max: 1_048_576, parts_max: 15_000 };
@@ -28,9 +22,8 @@ export type FileReadResult<T> =
 export function readPolicyFile<const T extends TSchema>(
   { path, bytes }: NamedPolicyFile,
   schema: T,
-  numbers: YamlNumbers,
 ): FileReadResult<Static<T>> {
-  const { document, problems } = readPolicyYaml(bytes, numbers);
+  const { document, problems } = readPolicyYaml(bytes);
   if (document === null) return { value: null, findings: problems.map((problem) => ({ file: path, ...problem })) };
   const { data, lineOf } = document;
   if (isInstance(schema, data)) return { value: data, document, findings: [] };
@@ -57,5 +50,4 @@ const toVersionMistake = (mistake: SchemaMistake): PolicyMistake =>
     : mistake;
 
 /** Reads one policy file: any bytes, without throwing, in time proportional to their number. */
-export const readPolicyYaml = (bytes: Uint8Array, numbers: YamlNumbers = 'plain'): YamlReadResult =>
-  readStrictYaml(bytes, POLICY_LIMITS, numbers);
+export const readPolicyYaml = (bytes: Uint8Array): YamlReadResult => readStrictYaml(bytes, POLICY_LIMITS);

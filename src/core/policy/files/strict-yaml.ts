@@ -70,23 +70,16 @@ export interface YamlDocument {
   readonly lineOf: (pointer: string) => number;
 }
 
-/** C89: `plain` rejects numbers with a leading zero; `any` accepts them, for recorded policies from before the rule. */
-export type YamlNumbers = 'plain' | 'any';
-
 export type YamlReadResult =
   | { readonly document: YamlDocument; readonly problems: readonly [] }
   | { readonly document: null; readonly problems: readonly YamlProblem[] };
 
 /** Reads one file: any bytes, without throwing, in time proportional to their number. */
-export function readStrictYaml(
-  bytes: Uint8Array,
-  { bytes_max, parts_max }: YamlLimits,
-  numbers: YamlNumbers = 'plain',
-): YamlReadResult {
+export function readStrictYaml(bytes: Uint8Array, { bytes_max, parts_max }: YamlLimits): YamlReadResult {
   const text = decode(bytes, bytes_max);
   if (typeof text !== 'string') return { document: null, problems: [text] };
   const problem = checkLexemes(text, parts_max);
-  return problem === null ? parse(text, numbers) : { document: null, problems: [problem] };
+  return problem === null ? parse(text) : { document: null, problems: [problem] };
 }
 
 /** YAML for generated files: block style, no folded lines, keys in the order of the object. */
@@ -175,7 +168,7 @@ function weighEscapes(lexeme: string): number {
   return parts;
 }
 
-function parse(text: string, numbers: YamlNumbers): YamlReadResult {
+function parse(text: string): YamlReadResult {
   const lineCounter = new LineCounter();
   const parsed = parseYamlDocument(text, lineCounter);
   // Stryker disable next-line all: no text is known that makes the parser throw
@@ -183,7 +176,7 @@ function parse(text: string, numbers: YamlNumbers): YamlReadResult {
     // Stryker disable next-line all: the same
     return { document: null, problems: [{ line: 1, rule: 'yaml.syntax', message: 'cannot be parsed' }] };
   }
-  const walk: YamlWalk = { problems: [], numbers, lineAt: (offset) => lineCounter.linePos(offset).line };
+  const walk: YamlWalk = { problems: [], lineAt: (offset) => lineCounter.linePos(offset).line };
   for (const { code, message, pos } of [...parsed.errors, ...parsed.warnings]) {
     if (code === 'MULTIPLE_DOCS') report(walk, pos[0], 'yaml.multiple_documents', 'holds more than one document');
     else report(walk, pos[0], 'yaml.syntax', `is not YAML: ${toPrintable(message)}`);
@@ -217,7 +210,6 @@ function parseYamlDocument(text: string, lineCounter: LineCounter): ReturnType<t
 /** The inputs and results of the walk over the parser's tree. */
 interface YamlWalk {
   readonly problems: YamlProblem[];
-  readonly numbers: YamlNumbers;
   readonly lineAt: (offset: number) => number;
 }
 
@@ -235,10 +227,10 @@ function toPlainData(walk: YamlWalk, node: unknown): Json {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null;
 }
 
-/** `010` is 10 in YAML 1.2 and 8 in YAML 1.1, and `0x1F` is a string to some readers: a limit must have one meaning. */
+/** C89: `010` is 10 in YAML 1.2 and 8 in YAML 1.1, and `0x1F` is a string to some readers: a limit must have one meaning. */
 function checkNumber(walk: YamlWalk, node: Scalar): void {
   const source = String(node.source);
-  if (walk.numbers === 'any' || !/^[-+]?0[0-9oxXbB_]/u.test(source)) return;
+  if (!/^[-+]?0[0-9oxXbB_]/u.test(source)) return;
   report(
     walk,
     offsetOf(node),

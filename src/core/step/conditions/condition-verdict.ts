@@ -3,7 +3,6 @@
 import type { ActionDefinition } from '../../contract/policy/actions.js';
 import { HASHED_PREFIX } from '../../contract/free-text.js';
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
-import { COMPARED_PRINCIPALS } from '../../contract/policy/flags.js';
 import type { CounterFact } from '../../contract/policy/counters/counters.js';
 import type { Label } from '../../contract/policy/labels.js';
 import type { PathFact } from '../../contract/run/effect.js';
@@ -51,7 +50,7 @@ export function conditionVerdict(request: ConditionedRequest, policy: Policy): C
   const { counters, run, args } = request;
   const name = conditionActionName(request.definition.name, args);
   const subject: DecidedSubject = {
-    requestsOf: (applicable) => stepRequests(request, applicable, conditions, policy),
+    requestsOf: (applicable) => stepRequests(request, applicable, conditions),
     errorsOf: (failed) => {
       const queries = counterQueries({ name, args }, run, policy);
       return engineErrors(failed, counters, new Map(queries.map((query) => [query.name, query.uncountable])));
@@ -80,9 +79,9 @@ export function runConditionVerdict(subject: ConditionedRun, policy: Policy): Co
   const requestsOf = (applicable: ActionConditions): readonly ConditionRequest[] =>
     runsPerCase(subject).flatMap((run) => {
       const resource = subject.table === null ? uid('Case', run.case_id ?? '') : uid('Table', subject.table);
-      const parts = { ...sharedContext({ ...subject, run }, conditions, applicable, policy), args: () => ({}) };
+      const parts = { ...sharedContext({ ...subject, run }, conditions, applicable), args: () => ({}) };
       const context = contextOf(parts, applicable);
-      return toRequests(run, applicable, [{ resource: entityOf(resource), context }], policy);
+      return toRequests(run, applicable, [{ resource: entityOf(resource), context }]);
     });
   return decide(conditions, subject.action, policy, {
     requestsOf,
@@ -141,24 +140,23 @@ function stepRequests(
   subject: ConditionedRequest,
   applicable: ActionConditions,
   conditions: Conditions,
-  policy: Policy,
 ): readonly ConditionRequest[] {
   const { definition, args, run, files, counters } = subject;
   const parts = {
-    ...sharedContext(subject, conditions, applicable, policy),
+    ...sharedContext(subject, conditions, applicable),
     args: () => recordToCedar(applicable.args, readableArgs(definition, args)),
     domains: () => domainsOf(applicable.action.domains, readableArgs(definition, args)),
     counters: () => Object.fromEntries(counters.flatMap(({ name, used }) => (used === null ? [] : [[name, used]]))),
   };
   const context = contextOf(parts, applicable);
   if (applicable.action.resource !== 'Path') {
-    return toRequests(run, applicable, [{ resource: resourceOf(definition, args), context }], policy);
+    return toRequests(run, applicable, [{ resource: resourceOf(definition, args), context }]);
   }
   const subjects = definition.paths.map((name, index) => {
     const file = fileContext(files[index]);
     return { resource: pathEntities(textOf(args[name])), context: file === null ? context : { ...context, file } };
   });
-  return toRequests(run, applicable, subjects, policy);
+  return toRequests(run, applicable, subjects);
 }
 
 /** The parts that the conditions read. */
@@ -203,7 +201,6 @@ function sharedContext(
   { run, label, at }: Pick<ConditionedRequest, 'run' | 'label' | 'at'>,
   { scope }: Conditions,
   { reads }: ActionConditions,
-  { flags }: Policy,
 ): ContextParts {
   return {
     now: () => extension('datetime', new Date(at).toISOString()),
@@ -211,7 +208,7 @@ function sharedContext(
     case: () => run.case_id,
     label: () => ({ cases: [...label.cases], flags: [...label.flags], many: label.many }),
     scope: () => {
-      if (flags.has(COMPARED_PRINCIPALS)) requireReadable(run.scope, scope, reads.scope);
+      requireReadable(run.scope, scope, reads.scope);
       return recordToCedar(scope, run.scope);
     },
   };
@@ -263,9 +260,8 @@ function toRequests(
   run: RunContext,
   applicable: ActionConditions,
   subjects: readonly RequestSubject[],
-  { flags }: Policy,
 ): readonly ConditionRequest[] {
-  const identities = flags.has(COMPARED_PRINCIPALS) ? applicable.identitiesOf?.(run) : undefined;
+  const identities = applicable.identitiesOf?.(run);
   if (identities === undefined) return subjects.map((subject) => toRequest(run, applicable, subject, null));
   return identities.flatMap((identity) => subjects.map((subject) => toRequest(run, applicable, subject, identity)));
 }

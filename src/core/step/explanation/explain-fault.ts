@@ -3,7 +3,6 @@
 
 import type { ActionDefinition } from '../../contract/policy/actions.js';
 import { columnsOf, type TargetDefinition } from '../../contract/policy/catalogue.js';
-import { EXPLAINED_FAULTS } from '../../contract/policy/flags.js';
 import type { ArgumentCause, Fault } from '../../contract/fault.js';
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
 import type { RegisteredSchema } from '../../contract/policy/registered-schema.js';
@@ -12,23 +11,23 @@ import { Proposal, REASONING_CHARS_MAX } from '../../contract/run/proposal.js';
 import type { Policy } from '../../policy/policy.js';
 import { checkSandboxPath, pathOptionsOf } from '../../policy/sandbox-path.js';
 
-/** A rejection by VALIDATE_ARGS, with its cause and explanation in trees with behaviour flag 14. */
+/** A rejection by VALIDATE_ARGS, with its cause and explanation. */
 export function explainArgumentFault(
   fault: Fault,
   definition: ActionDefinition,
   args: JsonObject,
   policy: Policy,
 ): Fault {
-  if (!policy.flags.has(EXPLAINED_FAULTS) || fault.code !== 'INVALID_ARGS') return fault;
+  if (fault.code !== 'INVALID_ARGS') return fault;
   const mismatch = argumentMismatch(fault.rule_id, definition, args, policy);
   const [argument] = mismatch?.path ?? [];
   const cause: ArgumentCause = definition.paths.some((name) => name === argument) ? 'PATH' : 'ARGUMENT';
   return { ...fault, cause, ...(mismatch === null ? {} : { explanation: explanationText('args', mismatch) }) };
 }
 
-/** A rejection of the proposal itself by VALIDATE_SCHEMA, with its explanation in trees with behaviour flag 14. */
-export function explainProposalFault(fault: Fault, value: Json, policy: Policy): Fault {
-  if (!policy.flags.has(EXPLAINED_FAULTS) || fault.code !== 'SCHEMA_VIOLATION') return fault;
+/** A rejection of the proposal itself by VALIDATE_SCHEMA, with its explanation. */
+export function explainProposalFault(fault: Fault, value: Json): Fault {
+  if (fault.code !== 'SCHEMA_VIOLATION') return fault;
   const mismatch = findSchemaMismatch(PROPOSAL_SCHEMA, value);
   if (mismatch === null) return fault;
   const [field] = mismatch.path;

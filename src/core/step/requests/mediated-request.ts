@@ -5,7 +5,6 @@ import type { ArtifactRef } from '../../contract/artifact-ref.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { Effect } from '../../contract/run/effect.js';
 import type { RunCreated } from '../../contract/run/entry.js';
-import { RECORD_OUTPUTS, REPEATABLE_ACTIONS } from '../../contract/policy/flags.js';
 import { sha256 } from '../../contract/hash.js';
 import type { JsonObject } from '../../contract/json.js';
 import { retryContext, childContext, contextInLane, type RunContext } from '../../contract/run/run-context.js';
@@ -90,12 +89,12 @@ export function mediatedRequest(step: AuthorizationSubject, { run, retry, idempo
     request_hash: hash,
     before: step.authorization.before,
     partial_outputs: canLeavePartialOutputs(run, policy),
-    repeatable: idempotent && policy.flags.has(REPEATABLE_ACTIONS),
+    repeatable: idempotent,
     explained: step.exposure === 'explained',
     limits: effectLimits(policy),
   };
   return {
-    privileged: withRecordedNames(privilegedRequest(definition, args, run, catalogue, step.label), policy),
+    privileged: withRecordedNames(privilegedRequest(definition, args, run, catalogue, step.label)),
     hash,
     effect,
     idempotency_key,
@@ -145,15 +144,15 @@ const KIND_CHARS_MAX = 80;
 
 /**
  * A reference to a written record: the hash of its canonical JSON. The payload contains the record, so it is not stored
- * again. Its id differs from that of an equal record of another table. Null in trees without flag 24.
+ * again. Its id differs from that of an equal record of another table.
  */
 function writtenRecord(
   { target, record }: JsonObject,
   run: RunContext,
   payload: ArtifactRef,
-  { flags, catalogue }: Policy,
+  { catalogue }: Policy,
 ): ArtifactRef | null {
-  if (!flags.has(RECORD_OUTPUTS) || typeof target !== 'string' || record === undefined) return null;
+  if (typeof target !== 'string' || record === undefined) return null;
   const text = canonicalJson(record);
   const known = Object.hasOwn(RECORD_KINDS, target) ? RECORD_KINDS[target] : undefined;
   const { plane, confidentiality = [] } = catalogue.target(target) ?? {};

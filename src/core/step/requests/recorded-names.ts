@@ -1,13 +1,9 @@
 // Names in a proposal: entries contain the names that the platform knows, and hashes of all others (S4-62, C90).
 
-import { FREE_TEXT } from '../../contract/policy/flags.js';
 import { hashText } from '../../contract/free-text.js';
 import type { Policy } from '../../policy/policy.js';
 import type { PrivilegedRequest } from '../../policy/privileged-request.js';
 import type { Identity } from '../validate-schema.js';
-
-/** Whether names that are not registered are recorded as hashes. */
-export const shouldHashNames = ({ flags }: Policy): boolean => flags.has(FREE_TEXT);
 
 const VERSION = /^\d{1,6}\.\d{1,6}\.\d{1,6}$/;
 
@@ -16,7 +12,6 @@ export function recordedIdentity(
   { action, schema_version }: Identity,
   policy: Policy,
 ): Pick<Identity, 'action' | 'schema_version'> {
-  if (!shouldHashNames(policy)) return { action, schema_version };
   const isKnown = action === null || policy.actions.has(action) || policy.catalogue.action(action) !== undefined;
   return {
     action: isKnown ? action : hashText(action),
@@ -26,14 +21,12 @@ export function recordedIdentity(
 
 /** Returns how to record names of unvalidated arguments: those in the action's schema stay, others are hashed. */
 export function argumentNameRecorder(action: string, policy: Policy): (name: string) => string {
-  if (!shouldHashNames(policy)) return (name) => name;
   const properties = policy.catalogue.action(action)?.args.properties ?? {};
   return (name) => (Object.hasOwn(properties, name) ? name : hashText(name));
 }
 
 /** The request with a hash in place of a tool or table that is not registered. AUTHORIZE denies such a request. */
-export function withRecordedNames(privileged: PrivilegedRequest, policy: Policy): PrivilegedRequest {
-  if (!shouldHashNames(policy)) return privileged;
+export function withRecordedNames(privileged: PrivilegedRequest): PrivilegedRequest {
   const { unregistered, tool, write, read } = privileged;
   if (unregistered === 'tool.not_registered' && tool !== null) return { ...privileged, tool: hashText(tool) };
   if (unregistered !== 'target.not_registered') return privileged;

@@ -7,7 +7,6 @@
 
 import { canonicalJson } from '../../../core/contract/canonical-json.js';
 import type { JsonObject } from '../../../core/contract/json.js';
-import { EXACT_CALLS } from '../../../core/contract/policy/flags.js';
 import { DEFAULT_SECRETS, type SecretPattern } from '../../../core/contract/policy/secret-patterns.js';
 import { RunError, usageError } from '../../../core/errors.js';
 import { callDigest } from '../call-id.js';
@@ -239,8 +238,7 @@ export class HookGate {
 
   #recordable({ dialect, event, caller: { project } }: Incoming, read: CallEvent, policy: Policy) {
     const resolve = (path: string, cwd: string): string => this.#parts.projectPath(path, project, cwd);
-    const [secrets, exact] = [secretsOf(policy), policy.flags.has(EXACT_CALLS)];
-    return recordableCall(event, read, { dialect, secrets, exact, resolve, project });
+    return recordableCall(event, read, { dialect, secrets: secretsOf(policy), resolve, project });
   }
 
   async #policyOf(root: string): Promise<Policy> {

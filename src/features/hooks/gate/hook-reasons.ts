@@ -4,13 +4,7 @@
 import type { StepTrace } from '../../../core/contract/run/step-trace.js';
 import { approvalRuleFor } from '../../../core/policy/approval/approval.js';
 import { allowedInstead, matchingPatterns } from '../../../core/policy/calls/allowed-instead.js';
-import {
-  beginsWith,
-  callRulesOf,
-  decideCall,
-  type CallRules,
-  type JudgedCall,
-} from '../../../core/policy/calls/call-decision.js';
+import { beginsWith, decideCall, type CallRules, type JudgedCall } from '../../../core/policy/calls/call-decision.js';
 import type { CallPart } from '../../../core/policy/calls/call-parts.js';
 import { otherOptions } from '../../../core/policy/calls/command-options.js';
 import type { Policy } from '../../../core/policy/policy.js';
@@ -40,7 +34,7 @@ export const pendingReason = ({ run_id, step_index }: StepTrace): string =>
 function explained(call: JudgedCall, policy: Policy, lane_id: string): string {
   const lane = policy.lanes.get(lane_id);
   if (lane?.calls === undefined) return REFUSED_AS_A_WHOLE;
-  const rules = callRulesOf(lane, policy);
+  const rules = lane;
   const refused = refusedText(rules, call);
   return refused === null ? REFUSED_AS_A_WHOLE : `${refused} ${allowedText(rules, call, policy, lane_id)}`;
 }

@@ -10,7 +10,6 @@ import type { Dialect } from '../dialect.js';
 import type { HookEvent, NativeCall, ReportedOutcome } from '../hook-event.js';
 import { PATH_CHARS_MAX, WORD_PATHS_MAX } from '../native-tools.js';
 import { redactSecrets } from '../redact-secrets.js';
-import { isDecidedMember } from '../../../core/policy/calls/call-parts.js';
 import { shellCommands } from '../../../core/policy/calls/shell-words.js';
 import { namedPaths, writtenPath } from '../../../core/policy/calls/word-paths.js';
 
@@ -33,8 +32,6 @@ export interface RecordableCall {
 export interface RecordingRules {
   readonly dialect: Pick<Dialect, 'readEvent'>;
   readonly secrets: readonly SecretPattern[];
-  /** Whether the tree has the flag EXACT_CALLS. */
-  readonly exact: boolean;
   /** The canonical form of a path in a folder. */
   readonly resolve: (path: string, cwd: string) => string;
   readonly project: string;
@@ -45,9 +42,7 @@ export function recordableCall(event: JsonObject, read: CallEvent, recording: Re
   const redacted = redactSecrets(event, recording.secrets);
   const again = redacted.original_sha256 === null ? read : recording.dialect.readEvent(redacted.value);
   if (again === null || !('call' in again) || !isSameEvent(read, again)) return null;
-  const [given, clean] = [read.call, again.call].map(({ input: one }) => (recording.exact ? one : withoutGlobs(one)));
-  if (given === undefined || clean === undefined) return null;
-  const input = recordableInput({ ...read, call: { ...read.call, input: given } }, clean, recording);
+  const input = recordableInput(read, again.call.input, recording);
   if (input === null) return null;
   const text = canonicalJson(redacted.value);
   const isLong = Buffer.byteLength(text) > EVENT_BYTES_MAX;
@@ -58,10 +53,6 @@ export function recordableCall(event: JsonObject, read: CallEvent, recording: Re
   };
 }
 
-/** Trees without the flag do not know the names that a search asks for. */
-const withoutGlobs = (input: JsonObject): JsonObject =>
-  Object.fromEntries(Object.entries(input).filter(([name]) => name !== 'globs'));
-
 /** Whether both are about the same tool in the same session and folder. */
 const isSameEvent = (one: CallEvent, other: CallEvent): boolean =>
   one.kind === other.kind &&
@@ -71,12 +62,12 @@ const isSameEvent = (one: CallEvent, other: CallEvent): boolean =>
   one.cwd === other.cwd;
 
 function recordableInput({ call, cwd }: CallEvent, clean: JsonObject, recording: RecordingRules): JsonObject | null {
-  const { exact, project } = recording;
+  const { project } = recording;
   const folder = cwd ?? project;
   const isChanged = (name: string): boolean => !isSame(call.input[name], clean[name]);
   const changed = namesOf(call.input, clean).filter(isChanged);
   const paths = withCanonicalPaths(call.input, { ...recording, folder });
-  const resolved = exact ? withFolders(paths, call.tool, { ...recording, folder }) : paths;
+  const resolved = withFolders(paths, call.tool, { ...recording, folder });
   if (resolved === null) return null;
   // A member that had a secret is recorded as it is without, and not resolved. A folder can have one too.
   const kept = Object.fromEntries(Object.entries(resolved).filter(([name]) => !changed.includes(name)));
@@ -84,8 +75,7 @@ function recordableInput({ call, cwd }: CallEvent, clean: JsonObject, recording:
   const hidden = namesOf(resolved, input).filter((name) => !isSame({ ...clean, ...kept }[name], input[name]));
   const redacted = [...new Set([...changed, ...hidden])].sort();
   if (redacted.length === 0) return input;
-  if (!exact && redacted.some((name) => isDecidedMember(call.tool, name))) return null;
-  return { ...input, original_sha256: sha256(canonicalJson(call.input)), ...(exact ? { redacted } : {}) };
+  return { ...input, original_sha256: sha256(canonicalJson(call.input)), redacted };
 }
 
 const isSame = (one: Json | undefined, other: Json | undefined): boolean =>
@@ -132,7 +122,7 @@ function withFolders(input: JsonObject, tool: string, of: Folder): JsonObject | 
 /** The texts of a command whose path is not the one that is written. A command without a reading has none. */
 function wordPaths(command: Json | undefined, folder: string, { resolve, project }: Folder): JsonObject[] | null {
   const text = isJsonObject(command) ? command['text'] : undefined;
-  const commands = typeof text === 'string' ? shellCommands(text, true) : null;
+  const commands = typeof text === 'string' ? shellCommands(text) : null;
   const named = commands === null ? null : namedPaths(commands.flat());
   // Longer texts are no paths for the kernel.
   const texts = (named ?? []).filter((one) => one.length <= PATH_CHARS_MAX && !one.includes('\0'));

@@ -39,12 +39,7 @@ export async function rebuildPacket(
   const task = phase?.tasks.find(({ id }) => id === packet.task_id) ?? null;
   if (spec === undefined || phase === undefined || (task === null && packet.task_id !== null)) return null;
   const findings = review?.findings ?? [];
-  const rebuilt = (with_command: boolean): NextStep =>
-    stepPacket({ ...packet, session_id, spec_id: spec.id, phase, task, findings, with_command });
-  if (hash === null) return { step: rebuilt(true), exact: null };
-  // Older sessions omitted the command of a verification that had its own text.
-  for (const step of [rebuilt(true), rebuilt(false)]) {
-    if (hex(await hash(new TextEncoder().encode(canonicalJson(step)))) === packet.sha256) return { step, exact: true };
-  }
-  return { step: rebuilt(true), exact: false };
+  const step = stepPacket({ ...packet, session_id, spec_id: spec.id, phase, task, findings });
+  if (hash === null) return { step, exact: null };
+  return { step, exact: hex(await hash(new TextEncoder().encode(canonicalJson(step)))) === packet.sha256 };
 }
