@@ -4,8 +4,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { machineDefinitions } from './build/compiled/machines/index.js';
 import { FLAGS, flagsOf } from './build/compiled/machines/flags.js';
 import { LayoutWorker } from './build/compiled/src/interfaces/inspector/layout-worker.js';
-import { machinesFor, policyOf } from './build/compiled/src/core/kernel/pinned-policy.js';
-import { chartsOf } from './build/compiled/src/core/replay/machine-chart.js';
+import { machinesFor, policyOf } from './build/compiled/src/kernel/pinned-policy.js';
+import { chartsOf } from './build/compiled/src/kernel/replay/machine-chart.js';
 
 const file = (path) => new URL(path, import.meta.url);
 const artifact = (name) => ({

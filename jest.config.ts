@@ -67,7 +67,7 @@ const config: Config = {
     {
       ...suites,
       displayName: 'xstate',
-      testMatch: ['<rootDir>/test/{core/kernel,engine,runtime,home,features,host,simulation,crash}/**/*.test.ts'],
+      testMatch: ['<rootDir>/test/{kernel,engine,runtime,home,features,host,simulation,crash}/**/*.test.ts'],
       // Of campaigns only the kills: the others are the same in full size, start the built command, or damage disks.
       testPathIgnorePatterns: [
         '/test/(?!crash/crash\\.).*\\.campaign\\.test\\.ts$',

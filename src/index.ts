@@ -28,8 +28,8 @@ export {
   SandboxError,
   UsageError,
 } from './core/errors.js';
-export type { Inspector } from './core/kernel/interpreter/inert-inspector.js';
-export type { Interpreter } from './core/kernel/interpreter/interpreter.js';
+export type { Inspector } from './kernel/interpreter/inert-inspector.js';
+export type { Interpreter } from './kernel/interpreter/interpreter.js';
 export type { LedgerVerdict } from './core/ledger/verification/ledger-verdict.js';
 export type {
   Agent,
@@ -49,8 +49,8 @@ export type { OverlaySource } from './engine/ports/overlay-source.js';
 export type { PolicySource } from './engine/ports/policy-source.js';
 export type { RecordDatabase } from './engine/ports/effects/records.js';
 export type { Telemetry } from './engine/ports/telemetry.js';
-export type { ReplayReport } from './core/replay/replay.js';
-export type { LedgerState, RunSnapshot, SessionSnapshot } from './core/replay/ledger-state.js';
+export type { ReplayReport } from './kernel/replay/replay.js';
+export type { LedgerState, RunSnapshot, SessionSnapshot } from './kernel/replay/ledger-state.js';
 export type { AgentLoopReport, RunAgentOptions, StopReason } from './features/models/run-agent.js';
 export type { ContentRequest, ReadRequestOptions } from './runtime/content/read-content.js';
 export type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './runtime/agents/agent-run.js';
@@ -124,7 +124,7 @@ export type {
   RunSnapshot as RunAt,
   /** @deprecated Use `SessionSnapshot`. */
   SessionSnapshot as SessionAt,
-} from './core/replay/ledger-state.js';
+} from './kernel/replay/ledger-state.js';
 /** @deprecated Use `ReadRequestOptions`. */
 export type { ReadRequestOptions as RequestReading } from './runtime/content/read-content.js';
 /** @deprecated Use `ReconcileOutcome`. */

@@ -9,9 +9,9 @@ import { filesIn, importsOf, nodesOf, parse, targetOf } from './sources.js';
 /** What they parse is recorded, or comes from the service itself (`inspector`). */
 const RECORDED_LAYERS = [
   'machines/',
-  'src/core/kernel/',
+  'src/kernel/',
   'src/engine/',
-  'src/core/replay/',
+  'src/kernel/replay/',
   'src/core/session/',
   'src/interfaces/inspector/page/',
 ];

@@ -14,8 +14,8 @@
 //       decides the same inputs again. No callback or effect of the lost decision runs.
 
 import { InvariantError } from '../core/errors.js';
-import type { RunTermination } from '../core/kernel/decision.js';
-import type { Tree } from '../core/kernel/tree.js';
+import type { RunTermination } from '../kernel/decision.js';
+import type { Tree } from '../kernel/tree.js';
 import type { ErasureResult, LogHead } from './ports/ledger/ledger-store.js';
 import type { GrownTree } from './ports/ledger/shared-store.js';
 import { checkExternalHead } from '../core/ledger/verification/check-external-head.js';

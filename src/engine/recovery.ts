@@ -8,8 +8,8 @@
 //       rows.
 
 import { InvariantError } from '../core/errors.js';
-import type { Command } from '../core/kernel/decision.js';
-import type { Tree } from '../core/kernel/tree.js';
+import type { Command } from '../kernel/decision.js';
+import type { Tree } from '../kernel/tree.js';
 import { isUnfoldable } from './failures.js';
 import { EffectRunner } from './effect-runner.js';
 import { factsSubmission, resultSubmission, unansweredSubmission } from './tick/submissions.js';

@@ -1,4 +1,4 @@
-import type { Timer } from '../core/kernel/decision.js';
+import type { Timer } from '../kernel/decision.js';
 import type { Clock } from './ports/clock.js';
 
 /** How long an engine waits for effects in flight when it stops or restarts, in ms. */

@@ -3,9 +3,9 @@ import type { EffectResult, Effect, SandboxRequest, SandboxFacts } from '../core
 import type { DecisionQuery, DecisionReply } from '../core/contract/policy/decision-points.js';
 import type { RecordedInput } from '../core/contract/run/entry.js';
 import type { CancelReason } from '../core/contract/free-text.js';
-import type { Interpretation } from '../core/kernel/interpreter/interpreter.js';
-import type { Tree } from '../core/kernel/tree.js';
-import type { RunTermination, Reply } from '../core/kernel/decision.js';
+import type { Interpretation } from '../kernel/interpreter/interpreter.js';
+import type { Tree } from '../kernel/tree.js';
+import type { RunTermination, Reply } from '../kernel/decision.js';
 import type { Clock } from './ports/clock.js';
 import type {
   Batch,

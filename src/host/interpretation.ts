@@ -1,7 +1,7 @@
 import { usageError } from '../core/errors.js';
-import { DEFAULT_INTERPRETER } from '../core/kernel/interpreter/default-interpreter.js';
-import { inertInspector } from '../core/kernel/interpreter/inert-inspector.js';
-import { INTERPRETERS, type Interpretation } from '../core/kernel/interpreter/interpreter.js';
+import { DEFAULT_INTERPRETER } from '../kernel/interpreter/default-interpreter.js';
+import { inertInspector } from '../kernel/interpreter/inert-inspector.js';
+import { INTERPRETERS, type Interpretation } from '../kernel/interpreter/interpreter.js';
 import type { Log } from '../engine/ports/log.js';
 import type { TurnpikeOptions } from './turnpike-options.js';
 

@@ -2,8 +2,8 @@
 
 import { type WallMode } from '../sandbox/commands/command-runner.js';
 import type { EngineFactory } from '../engine/tree-engine.js';
-import type { Inspector } from '../core/kernel/interpreter/inert-inspector.js';
-import type { Interpreter } from '../core/kernel/interpreter/interpreter.js';
+import type { Inspector } from '../kernel/interpreter/inert-inspector.js';
+import type { Interpreter } from '../kernel/interpreter/interpreter.js';
 import type { Clock } from '../engine/ports/clock.js';
 import type { Sandbox } from '../engine/ports/effects/sandbox.js';
 import type { OverlaySource } from '../engine/ports/overlay-source.js';

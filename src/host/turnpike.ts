@@ -9,7 +9,7 @@ import { usageError } from '../core/errors.js';
 import type { Agent } from '../engine/ports/agent.js';
 import { policyVersions } from '../core/policy/files/pins.js';
 import type { Policy } from '../core/policy/policy.js';
-import type { ReplayReport } from '../core/replay/replay.js';
+import type { ReplayReport } from '../kernel/replay/replay.js';
 import type { ApprovedRequest } from '../runtime/ledger/pending-approvals.js';
 import { runAgent, type AgentLoopReport, type RunAgentOptions, type RunReader } from '../features/models/run-agent.js';
 import { readHistory, type RunHistorySource } from '../features/models/run-history.js';

@@ -23,7 +23,7 @@ import { usageError } from '../core/errors.js';
 import type { Clock, ClockReading } from '../engine/ports/clock.js';
 import type { CommandRunner } from '../engine/ports/effects/command-runner.js';
 import type { Sandbox } from '../engine/ports/effects/sandbox.js';
-import type { HistoryCache } from '../core/replay/history-cache.js';
+import type { HistoryCache } from '../core/ledger/history-cache.js';
 import type { Ids } from '../engine/ports/ids.js';
 import type { Log } from '../engine/ports/log.js';
 import type { OverlaySource } from '../engine/ports/overlay-source.js';

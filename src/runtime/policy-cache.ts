@@ -4,7 +4,7 @@ import type { Catalogue } from '../core/contract/policy/catalogue.js';
 import type { OpenInput } from '../core/contract/run/entry.js';
 import { mapOptional, valuesOf, type ForPolicyFiles } from '../core/contract/policy/pins.js';
 import { PolicyError } from '../core/errors.js';
-import { definitionsOf, newTreeFlags } from '../core/kernel/pinned-policy.js';
+import { definitionsOf, newTreeFlags } from '../kernel/pinned-policy.js';
 import { checkPolicy, formatFinding } from '../core/policy/files/check-policy.js';
 import type { Policy } from '../core/policy/policy.js';
 import type { Clock } from '../engine/ports/clock.js';

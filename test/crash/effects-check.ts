@@ -4,7 +4,7 @@
 import Database from 'better-sqlite3';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Fold } from '../../src/core/kernel/fold.js';
+import { Fold } from '../../src/kernel/fold.js';
 import { homePaths, openHome } from '../../src/home/home.js';
 import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { actsOf, fileOf, follow, type Act } from './effects-script.js';

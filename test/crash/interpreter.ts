@@ -1,8 +1,8 @@
 // The interpreter of every Turnpike of the campaign: in this process and, by the same option, in its victims.
 
 import { parseArgs } from 'node:util';
-import { DEFAULT_INTERPRETER } from '../../src/core/kernel/interpreter/default-interpreter.js';
-import type { Interpreter } from '../../src/core/kernel/interpreter/interpreter.js';
+import { DEFAULT_INTERPRETER } from '../../src/kernel/interpreter/default-interpreter.js';
+import type { Interpreter } from '../../src/kernel/interpreter/interpreter.js';
 
 const { values } = parseArgs({ strict: false, options: { interpreter: { type: 'string' } } });
 

@@ -102,7 +102,7 @@ describe('rules', () => {
     expect(firstColumn('ledger-rules')).toEqual(
       literalsOfType('src/core/ledger/verification/ledger-problem.ts', 'LedgerRule'),
     );
-    expect(firstColumn('replay-rules')).toEqual(literalsOfMember('src/core/kernel/fold.ts', 'Difference', 'rule'));
+    expect(firstColumn('replay-rules')).toEqual(literalsOfMember('src/kernel/fold.ts', 'Difference', 'rule'));
     expect(firstColumn('policy-findings')).toEqual([...FINDING_RULES]);
     expect(firstColumn('identity-findings')).toEqual([...IDENTITY_RULES]);
     expect(firstColumn('policy-cautions')).toEqual([...LINT_RULE_IDS]);

@@ -2,7 +2,7 @@
 
 import { expect, test } from '@jest/globals';
 import { Timers, type LoadedTimers } from '../../src/engine/timers.js';
-import type { Timer } from '../../src/core/kernel/decision.js';
+import type { Timer } from '../../src/kernel/decision.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
 
 const START = Date.parse('2026-01-01T00:00:00.000Z');

@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
 import { winstonLog } from '../../src/system/winston-log.js';
 import { BatchBuilder } from '../../src/engine/tick/batch-builder.js';
-import type { HistoryCache } from '../../src/core/replay/history-cache.js';
+import type { HistoryCache } from '../../src/core/ledger/history-cache.js';
 import type { LedgerStore } from '../../src/engine/ports/ledger/ledger-store.js';
 import { ReplayPointRecorder } from '../../src/runtime/ledger/replay-point-recorder.js';
 import { RunRecordWriter } from '../../src/runtime/ledger/run-record-writer.js';

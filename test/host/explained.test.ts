@@ -7,7 +7,7 @@ import { EXPOSURES, type Exposure } from '../../src/core/contract/run/response.j
 import type { StepTrace } from '../../src/core/contract/run/step-trace.js';
 import { ActionFailedError, ActionNotExecutedError } from '../../src/core/errors.js';
 import type { Log } from '../../src/engine/ports/log.js';
-import { findLifecycleFaults } from '../../src/core/replay/lifecycle-faults.js';
+import { findLifecycleFaults } from '../../src/kernel/replay/lifecycle-faults.js';
 import { defineTool, type EffectContext } from '../../src/runtime/effects/define-effects.js';
 import { Bench, type BenchOptions } from '../fixtures/bench.js';
 import { CASE_AGENT, serviceEdit } from '../fixtures/service.js';

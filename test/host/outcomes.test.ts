@@ -10,7 +10,7 @@ import type { StepResponse } from '../../src/core/contract/run/response.js';
 import type { StepTrace } from '../../src/core/contract/run/step-trace.js';
 import { ActionFailedError } from '../../src/core/errors.js';
 import { defineTool } from '../../src/runtime/effects/define-effects.js';
-import { findLifecycleFaults } from '../../src/core/replay/lifecycle-faults.js';
+import { findLifecycleFaults } from '../../src/kernel/replay/lifecycle-faults.js';
 import { homePaths } from '../../src/home/home.js';
 import { Bench, type BenchOptions } from '../fixtures/bench.js';
 import { CASE_AGENT, service, serviceEdit } from '../fixtures/service.js';

@@ -34,7 +34,7 @@ import { openCheckpoint } from '../../src/core/ledger/proof/checkpoint.js';
 import { noteVerifier, openNote, type NoteVerifier } from '../../src/core/ledger/proof/signed-note.js';
 import type { LedgerStore } from '../../src/engine/ports/ledger/ledger-store.js';
 import { integratedLog } from '../../src/core/ledger/integrated-log.js';
-import { stateAt } from '../../src/core/replay/state-at.js';
+import { stateAt } from '../../src/kernel/replay/state-at.js';
 import { connectControl } from '../../src/host/control/control-client.js';
 import { keyFolder, localState } from '../../src/home/home-paths.js';
 import { createHeadSeal } from '../../src/home/ledger-key.js';

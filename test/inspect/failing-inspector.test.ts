@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Writable } from 'node:stream';
 import type { InspectionEvent } from 'xstate';
 import { winstonLog } from '../../src/system/winston-log.js';
-import { inertInspector } from '../../src/core/kernel/interpreter/inert-inspector.js';
+import { inertInspector } from '../../src/kernel/interpreter/inert-inspector.js';
 import type { Log } from '../../src/engine/ports/log.js';
 import type { TurnpikeOptions } from '../../src/host/turnpike.js';
 import { Bench } from '../fixtures/bench.js';

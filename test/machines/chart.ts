@@ -12,8 +12,8 @@ import {
 } from 'xstate';
 import type { Emission } from '../../machines/emission.js';
 import { implementationsOf } from '../../src/core/contract/inspection/xstate-fields.js';
-import { compileAction, type ActorEvent, type ActorMemory } from '../../src/core/kernel/interpreter/compiled-action.js';
-import { machinesFor, policyOf } from '../../src/core/kernel/pinned-policy.js';
+import { compileAction, type ActorEvent, type ActorMemory } from '../../src/kernel/interpreter/compiled-action.js';
+import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';
 import { SHIPPED } from '../fixtures/tree.js';
 
 /** The machines of the shipped policy. */

@@ -11,7 +11,7 @@ import { sha256 } from '../../src/core/contract/hash.js';
 import { authorizePrivileged } from '../../src/core/policy/authorize-run.js';
 import { EMPTY_LABEL } from '../../src/core/policy/labels.js';
 import { authorizeRequest } from '../../machines/mediated-memory.js';
-import { machinesFor, policyOf } from '../../src/core/kernel/pinned-policy.js';
+import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';
 import { RUNNER, SESSION, SessionDriver } from '../fixtures/session.js';
 import { AGENT, CASE, editedPolicy, machinesArtifact, proposal, SHIPPED, TREE, TreeDriver } from '../fixtures/tree.js';
 

@@ -5,7 +5,7 @@ import { machineDefinitions } from '../../machines/index.js';
 import { createCatalogue, NO_REGISTRATIONS } from '../../src/core/contract/policy/catalogue.js';
 import { canonicalJson } from '../../src/core/contract/canonical-json.js';
 import { sha256 } from '../../src/core/contract/hash.js';
-import { machinesFor, policyOf } from '../../src/core/kernel/pinned-policy.js';
+import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';
 import { POLICIES } from '../fixtures/random-tree.js';
 import { AGENT, machinesArtifact, SHIPPED, TreeDriver } from '../fixtures/tree.js';
 import { edgesOf, edgeText, machines, type Edge } from './chart.js';

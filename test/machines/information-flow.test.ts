@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import { EMPTY_LABEL, createLabel } from '../../src/core/policy/labels.js';
-import { restoreTree, type TreeSnapshot } from '../../src/core/kernel/tree.js';
+import { restoreTree, type TreeSnapshot } from '../../src/kernel/tree.js';
 import { GovernedTree, governedPolicy } from '../fixtures/governed.js';
 import { AGENT, CASE, TREE } from '../fixtures/tree.js';
 

@@ -5,7 +5,7 @@ import type { ApprovalRule } from '../../src/core/contract/run/approval.js';
 import type { ExecutionCause } from '../../src/core/contract/fault.js';
 import { childContext, type RunContext } from '../../src/core/contract/run/run-context.js';
 import { TERMINAL_STATES, type TerminalState } from '../../src/core/contract/run/run-state.js';
-import { machinesFor, policyOf } from '../../src/core/kernel/pinned-policy.js';
+import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';
 import { emptyBook, requestApproval } from '../../src/core/policy/approval/approval.js';
 import { EMPTY_LABEL } from '../../src/core/policy/labels.js';
 import { AGENT, CASE, editedPolicy, TREE, TreeDriver } from '../fixtures/tree.js';

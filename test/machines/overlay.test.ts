@@ -5,8 +5,8 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { canonicalJson } from '../../src/core/contract/canonical-json.js';
 import type { OverlayFact, OverlayRule } from '../../src/core/contract/policy/overlay.js';
-import type { Decision } from '../../src/core/kernel/decision.js';
-import { restoreTree, type TreeSnapshot } from '../../src/core/kernel/tree.js';
+import type { Decision } from '../../src/kernel/decision.js';
+import { restoreTree, type TreeSnapshot } from '../../src/kernel/tree.js';
 import { GovernedTree, governedPolicy, MOVES } from '../fixtures/governed.js';
 import { AGENT, CASE, TREE, TreeDriver } from '../fixtures/tree.js';
 

@@ -7,7 +7,7 @@ import { artifactRef, type Artifact } from '../../src/core/contract/artifact-ref
 import type { SandboxFacts } from '../../src/core/contract/run/effect.js';
 import type { SeenProposal } from '../../src/core/contract/run/entry.js';
 import type { OverlayFact } from '../../src/core/contract/policy/overlay.js';
-import { policyOf } from '../../src/core/kernel/pinned-policy.js';
+import { policyOf } from '../../src/kernel/pinned-policy.js';
 import { emptyBook } from '../../src/core/policy/approval/approval.js';
 import { EMPTY_LABEL } from '../../src/core/policy/labels.js';
 import type { Policy } from '../../src/core/policy/policy.js';

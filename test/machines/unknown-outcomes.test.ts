@@ -2,7 +2,7 @@
 // trees whose executor cannot determine the outcome of a call.
 
 import { describe, expect, test } from '@jest/globals';
-import { restoreTree, type TreeSnapshot } from '../../src/core/kernel/tree.js';
+import { restoreTree, type TreeSnapshot } from '../../src/kernel/tree.js';
 import { RunRecords } from '../../src/core/run/run-records.js';
 import { ANNA, GovernedTree, governedPolicy } from '../fixtures/governed.js';
 import { AGENT, TREE } from '../fixtures/tree.js';

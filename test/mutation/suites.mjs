@@ -8,25 +8,25 @@ const FOLDERS = ['step', 'policy', 'machines', 'session', 'kernel', 'run', 'repl
 
 /** Suites that need seconds each for what the others find as well, or top-level await, which a bundle cannot have. */
 const LEFT_OUT = new Set([
-  'test/core/kernel/determinism.test.ts',
-  'test/core/kernel/flags.test.ts',
-  'test/core/kernel/fold.test.ts',
-  'test/core/kernel/oracle.test.ts',
-  'test/core/kernel/snapshot.test.ts',
-  'test/core/kernel/tree.test.ts',
+  'test/kernel/determinism.test.ts',
+  'test/kernel/flags.test.ts',
+  'test/kernel/fold.test.ts',
+  'test/kernel/oracle.test.ts',
+  'test/kernel/snapshot.test.ts',
+  'test/kernel/tree.test.ts',
   'test/machines/governed.test.ts',
   'test/core/policy/policy-fuzz.test.ts',
   'test/features/simulation/simulate.test.ts',
-  'test/core/replay/state-at.test.ts',
-  'test/core/replay/tree-course.test.ts',
+  'test/kernel/replay/state-at.test.ts',
+  'test/kernel/replay/tree-course.test.ts',
   'test/core/run/audit-events.test.ts',
   'test/core/run/run-records.test.ts',
 ]);
 
 /** Suites that need over half a second each. Only mutants of their own folder run them. */
 const SLOW = new Set([
-  'test/core/kernel/recorded-time.test.ts',
-  'test/core/kernel/refusals.test.ts',
+  'test/kernel/recorded-time.test.ts',
+  'test/kernel/refusals.test.ts',
   'test/machines/budgets.test.ts',
   'test/machines/overlay.test.ts',
   'test/core/policy/approval/approval.test.ts',
@@ -36,7 +36,7 @@ const SLOW = new Set([
   'test/core/policy/labels.test.ts',
   'test/features/policy-lint/lint-policy.test.ts',
   'test/core/policy/overlay.test.ts',
-  'test/core/replay/histories.test.ts',
+  'test/kernel/replay/histories.test.ts',
   'test/core/run/budget.test.ts',
   'test/core/step/policy-matrix.test.ts',
   'test/core/session/judge-report.test.ts',

@@ -5,7 +5,7 @@ import Type from 'typebox';
 import { systemClock } from '../../src/system/system-clock.js';
 import type { SessionSpec } from '../../src/core/contract/session/session-spec.js';
 import type { Log } from '../../src/engine/ports/log.js';
-import type { Inspector } from '../../src/core/kernel/interpreter/inert-inspector.js';
+import type { Inspector } from '../../src/kernel/interpreter/inert-inspector.js';
 import { defineTarget, defineTool } from '../../src/runtime/effects/define-effects.js';
 import type { TurnpikeOptions } from '../../src/host/turnpike.js';
 import { Bench, type BenchOptions } from '../fixtures/bench.js';

@@ -2,8 +2,8 @@
 // Prints one line per seed. Exits with 1 after a violation, with seed, step and invariant, and how to reproduce it.
 
 import { parseArgs } from 'node:util';
-import { DEFAULT_INTERPRETER } from '../../src/core/kernel/interpreter/default-interpreter.js';
-import { INTERPRETERS, type Interpreter } from '../../src/core/kernel/interpreter/interpreter.js';
+import { DEFAULT_INTERPRETER } from '../../src/kernel/interpreter/default-interpreter.js';
+import { INTERPRETERS, type Interpreter } from '../../src/kernel/interpreter/interpreter.js';
 import { count } from './faults.js';
 import type { Yields } from './pace.js';
 import { besideBusyLoops, BUSY_LOOPS, simulatePaces, YIELDS } from './paces.js';

@@ -1,7 +1,7 @@
 // One seed: a world, its callers, and a number of steps, each of which is one random action. After each step the world
 // rests, and everything that has become durable is checked against the invariants.
 
-import type { Interpreter } from '../../src/core/kernel/interpreter/interpreter.js';
+import type { Interpreter } from '../../src/kernel/interpreter/interpreter.js';
 import { Agents } from './agents.js';
 import type { Violation } from './history.js';
 import type { Yields } from './pace.js';

@@ -8,7 +8,7 @@ import type { LedgerProblem } from '../../src/core/ledger/verification/ledger-pr
 import { EMPTY_HEAD, extendHead, leafHash } from '../../src/core/ledger/proof/merkle.js';
 import { verifyLedger } from '../../src/core/ledger/verification/verify-ledger.js';
 import type { EntryPlace, LogHead } from '../../src/engine/ports/ledger/ledger-store.js';
-import { ReplayCheck } from '../../src/core/replay/check-replay.js';
+import { ReplayCheck } from '../../src/kernel/replay/check-replay.js';
 import { randomTree } from '../fixtures/random-tree.js';
 
 export interface Row {

@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import type { ProblemKind } from '../../src/core/ledger/verification/ledger-problem.js';
-import { ReplayCheck } from '../../src/core/replay/check-replay.js';
+import { ReplayCheck } from '../../src/kernel/replay/check-replay.js';
 import { sized } from '../fixtures/campaign.js';
 import { tamper } from './campaign.js';
 import { headOf, problemsOf, randomLedger, rechained, type Ledger, type Row } from './ledgers.js';

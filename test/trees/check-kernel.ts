@@ -3,9 +3,9 @@
 
 import { canonicalJson } from '../../src/core/contract/canonical-json.js';
 import type { OverlayFact } from '../../src/core/contract/policy/overlay.js';
-import { Fold } from '../../src/core/kernel/fold.js';
-import type { Decision, TreeInput } from '../../src/core/kernel/decision.js';
-import { restoreTree, Tree, type TreeSnapshot } from '../../src/core/kernel/tree.js';
+import { Fold } from '../../src/kernel/fold.js';
+import type { Decision, TreeInput } from '../../src/kernel/decision.js';
+import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
 import { ROOT, type Played } from './play.js';
 import { isVote, type Faults } from './story.js';
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { machineDefinitions } from '../../machines/index.js';
 import type { Artifact } from '../../src/core/contract/artifact-ref.js';
 import type { Registrations } from '../../src/core/contract/policy/catalogue.js';
-import { machinesFor, policyOf } from '../../src/core/kernel/pinned-policy.js';
+import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';
 import type { Policy } from '../../src/core/policy/policy.js';
 import { unapproved } from '../fixtures/unapproved.js';
 import { shippedContract } from '../../src/runtime/shipped-contract.js';

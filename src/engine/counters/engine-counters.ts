@@ -1,7 +1,7 @@
 // The counters of an engine, as its ticks use them.
 
-import type { Decision } from '../../core/kernel/decision.js';
-import type { Tree } from '../../core/kernel/tree.js';
+import type { Decision } from '../../kernel/decision.js';
+import type { Tree } from '../../kernel/tree.js';
 import type { Submission } from '../tree-engine.js';
 
 export interface EngineCounters {

@@ -1,6 +1,6 @@
-import type { Decision } from '../../core/kernel/decision.js';
-import { findFactsRequest } from '../../core/kernel/sandbox-changes.js';
-import type { Tree } from '../../core/kernel/tree.js';
+import type { Decision } from '../../kernel/decision.js';
+import { findFactsRequest } from '../../kernel/sandbox-changes.js';
+import type { Tree } from '../../kernel/tree.js';
 import type { LedgerStore } from '../ports/ledger/ledger-store.js';
 import type { Submission } from '../tree-engine.js';
 import type { CounterBook } from './counter-book.js';

@@ -15,9 +15,9 @@
 //   V6. Counters over a run or a tree need no version: only entries of the tree change them, and its length is
 //       compared.
 
-import type { Decision } from '../../core/kernel/decision.js';
-import { findSharedCounters } from '../../core/kernel/sandbox-changes.js';
-import type { Tree } from '../../core/kernel/tree.js';
+import type { Decision } from '../../kernel/decision.js';
+import { findSharedCounters } from '../../kernel/sandbox-changes.js';
+import type { Tree } from '../../kernel/tree.js';
 import type { CounterFact } from '../../core/contract/policy/counters/counters.js';
 import type {
   AppendStatus,

@@ -18,9 +18,9 @@
 
 import { findAction } from '../../core/contract/policy/actions.js';
 import type { Effect, SandboxRequest, SandboxAmount, SandboxFacts } from '../../core/contract/run/effect.js';
-import type { Decision } from '../../core/kernel/decision.js';
-import { findPendingGather } from '../../core/kernel/sandbox-changes.js';
-import type { Tree } from '../../core/kernel/tree.js';
+import type { Decision } from '../../kernel/decision.js';
+import { findPendingGather } from '../../kernel/sandbox-changes.js';
+import type { Tree } from '../../kernel/tree.js';
 import type {
   AppendStatus,
   CaseReservation,

@@ -1,7 +1,7 @@
 import type { ProposalMark, SealedEntry } from '../../core/contract/run/entry.js';
 import { InvariantError } from '../../core/errors.js';
-import { referencesOf } from '../../core/kernel/fold.js';
-import type { Decision } from '../../core/kernel/decision.js';
+import { referencesOf } from '../../kernel/fold.js';
+import type { Decision } from '../../kernel/decision.js';
 import type {
   Batch,
   AttachedArtifact,

@@ -1,4 +1,4 @@
-import type { Command, Decision } from '../../core/kernel/decision.js';
+import type { Command, Decision } from '../../kernel/decision.js';
 import type { InputMark, StoredSnapshot, TreeAppend, TreeRecoveryHint } from '../ports/ledger/ledger-store.js';
 import type { BatchContribution } from './batch-builder.js';
 import type { SubmissionResult, Submission } from '../tree-engine.js';

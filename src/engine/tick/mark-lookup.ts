@@ -1,6 +1,6 @@
 import { LedgerError } from '../../core/errors.js';
 import type { InputMark, LedgerStore, MarkKey, ProposalKey, ProposalMark } from '../ports/ledger/ledger-store.js';
-import type { Tree } from '../../core/kernel/tree.js';
+import type { Tree } from '../../kernel/tree.js';
 import { checkedMarks } from '../trees/checked-marks.js';
 import type { LiveTrees } from '../trees/live-trees.js';
 import type { QueuedInput } from './input-outcome.js';

@@ -1,4 +1,4 @@
-import type { Decision } from '../../core/kernel/decision.js';
+import type { Decision } from '../../kernel/decision.js';
 import type { CommitListener } from './tick.js';
 
 /** Tells callers and timers of this process what another worker has decided. It runs the effects itself. */

@@ -5,8 +5,8 @@ import type { DecisionFact, DecisionQuery } from '../../core/contract/policy/dec
 import type { OverlayFact } from '../../core/contract/policy/overlay.js';
 import type { FactsInput, ResultInput } from '../../core/contract/run/entry.js';
 import { InvariantError } from '../../core/errors.js';
-import type { Command, TreeInput } from '../../core/kernel/decision.js';
-import { findFactsRequest } from '../../core/kernel/sandbox-changes.js';
+import type { Command, TreeInput } from '../../kernel/decision.js';
+import { findFactsRequest } from '../../kernel/sandbox-changes.js';
 import { toUnanswered, type EffectOutcome } from '../effect-runner.js';
 import type { Submission } from '../tree-engine.js';
 

@@ -1,6 +1,6 @@
 import type { InputKind } from '../../core/contract/run/entry.js';
-import type { Decision } from '../../core/kernel/decision.js';
-import type { Tree } from '../../core/kernel/tree.js';
+import type { Decision } from '../../kernel/decision.js';
+import type { Tree } from '../../kernel/tree.js';
 
 /** An input of a tick, with its decisions: the part of an `InputOutcome` that observers see. */
 export interface ObservedInput {

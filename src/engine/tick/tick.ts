@@ -15,9 +15,9 @@
 import { isOpeningInput } from '../../core/contract/run/entry.js';
 import type { OverlayFact } from '../../core/contract/policy/overlay.js';
 import { InvariantError } from '../../core/errors.js';
-import type { Command, Decision, RunTermination, Reply, Timer, TreeInput } from '../../core/kernel/decision.js';
-import { findFactsRequest, isMidStep } from '../../core/kernel/sandbox-changes.js';
-import type { Tree } from '../../core/kernel/tree.js';
+import type { Command, Decision, RunTermination, Reply, Timer, TreeInput } from '../../kernel/decision.js';
+import { findFactsRequest, isMidStep } from '../../kernel/sandbox-changes.js';
+import type { Tree } from '../../kernel/tree.js';
 import type { LedgerStore } from '../ports/ledger/ledger-store.js';
 import type { Log } from '../ports/log.js';
 import type { Secrets } from '../../core/contract/secrets.js';

@@ -1,6 +1,6 @@
 import type { StepTrace } from '../../core/contract/run/step-trace.js';
-import { rebuildResponse, type RecordedStep } from '../../core/kernel/rebuild-response.js';
-import type { Tree } from '../../core/kernel/tree.js';
+import { rebuildResponse, type RecordedStep } from '../../kernel/rebuild-response.js';
+import type { Tree } from '../../kernel/tree.js';
 import { requireContent } from '../../core/ledger/require-content.js';
 import type { LedgerStore } from '../ports/ledger/ledger-store.js';
 

@@ -2,9 +2,9 @@
 
 import { nameInLedger, nameInTree } from '../../core/contract/entry-name.js';
 import { LedgerError } from '../../core/errors.js';
-import { Fold, type Difference } from '../../core/kernel/fold.js';
-import type { Decision } from '../../core/kernel/decision.js';
-import type { Tree } from '../../core/kernel/tree.js';
+import { Fold, type Difference } from '../../kernel/fold.js';
+import type { Decision } from '../../kernel/decision.js';
+import type { Tree } from '../../kernel/tree.js';
 import { requireContent } from '../../core/ledger/require-content.js';
 import type { EntryWithContent, LedgerStore, StoredSnapshot, TreeEntry } from '../ports/ledger/ledger-store.js';
 import { restoreFromSnapshot, type FoldOptions } from './snapshots.js';

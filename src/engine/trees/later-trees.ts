@@ -1,4 +1,4 @@
-import { isUnsupported } from '../../core/kernel/pinned-policy.js';
+import { isUnsupported } from '../../kernel/pinned-policy.js';
 
 /** Maximum trees that are remembered; beyond it, the one that was met first is forgotten and may be met again. */
 export const LATER_TREES_MAX = 4_096;

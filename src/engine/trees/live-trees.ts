@@ -1,5 +1,5 @@
-import type { Decision, Timer } from '../../core/kernel/decision.js';
-import { Tree } from '../../core/kernel/tree.js';
+import type { Decision, Timer } from '../../kernel/decision.js';
+import { Tree } from '../../kernel/tree.js';
 import type { LedgerStore, StoredSnapshot, TreeRecoveryHint } from '../ports/ledger/ledger-store.js';
 import type { Log } from '../ports/log.js';
 import { isUnfoldable } from '../failures.js';

@@ -1,8 +1,8 @@
 // What a start must know of an open tree without folding it. Appends and recovery compute it when it changes.
 
-import { isAwaitingRetry } from '../../core/kernel/sandbox-changes.js';
-import type { Decision } from '../../core/kernel/decision.js';
-import type { KnownRun, Tree } from '../../core/kernel/tree.js';
+import { isAwaitingRetry } from '../../kernel/sandbox-changes.js';
+import type { Decision } from '../../kernel/decision.js';
+import type { KnownRun, Tree } from '../../kernel/tree.js';
 import type { TreeRecoveryHint } from '../ports/ledger/ledger-store.js';
 
 /** The live agent runs of a tree. */

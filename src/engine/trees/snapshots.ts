@@ -5,8 +5,8 @@
 
 import { timingSafeEqual } from 'node:crypto';
 import { sha256 } from '../../core/contract/hash.js';
-import type { Interpretation } from '../../core/kernel/interpreter/interpreter.js';
-import { restoreTree, type Tree, type TreeSnapshot } from '../../core/kernel/tree.js';
+import type { Interpretation } from '../../kernel/interpreter/interpreter.js';
+import { restoreTree, type Tree, type TreeSnapshot } from '../../kernel/tree.js';
 import { requireContent } from '../../core/ledger/require-content.js';
 import type { LedgerStore, StoredSnapshot, TreeEntry } from '../ports/ledger/ledger-store.js';
 import type { Secrets } from '../../core/contract/secrets.js';

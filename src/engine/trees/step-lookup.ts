@@ -1,6 +1,6 @@
 // The recorded steps of proposals. A step may be in flight at any worker, so a tree in memory may not have it yet.
 
-import { isMidStep } from '../../core/kernel/sandbox-changes.js';
+import { isMidStep } from '../../kernel/sandbox-changes.js';
 import type { LedgerStore } from '../ports/ledger/ledger-store.js';
 import type { ParkedInputs } from '../parked-inputs.js';
 import type { InputQueue } from '../tick/input-queue.js';

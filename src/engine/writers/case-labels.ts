@@ -6,9 +6,9 @@
 //       computation.
 
 import type { Label } from '../../core/contract/policy/labels.js';
-import type { Decision } from '../../core/kernel/decision.js';
-import { labelAfter } from '../../core/kernel/label-after.js';
-import type { Tree } from '../../core/kernel/tree.js';
+import type { Decision } from '../../kernel/decision.js';
+import { labelAfter } from '../../kernel/label-after.js';
+import type { Tree } from '../../kernel/tree.js';
 import type { CaseLabelChange } from '../ports/ledger/shared-store.js';
 import type { CaseLabelVersion } from '../tree-engine.js';
 

@@ -1,5 +1,5 @@
-import type { Command, Decision } from '../../core/kernel/decision.js';
-import type { Tree } from '../../core/kernel/tree.js';
+import type { Command, Decision } from '../../kernel/decision.js';
+import type { Tree } from '../../kernel/tree.js';
 import type { Duty } from '../ports/ledger/shared-store.js';
 import { answersId, isAnsweredInTick } from '../tick/submissions.js';
 

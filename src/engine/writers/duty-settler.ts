@@ -1,7 +1,7 @@
-import type { Tree } from '../../core/kernel/tree.js';
+import type { Tree } from '../../kernel/tree.js';
 import type { ClaimedDuty, SharedLedgerStore } from '../ports/ledger/shared-store.js';
 import { EffectRunner, type EffectOutcome } from '../effect-runner.js';
-import { isUnsupported } from '../../core/kernel/pinned-policy.js';
+import { isUnsupported } from '../../kernel/pinned-policy.js';
 import { isUnfoldable } from '../failures.js';
 import { TREES_AT_ONCE, waitForAll, type RecoveringEngine } from '../recovery.js';
 import type { SharedEngineAccess } from './ledger-writer.js';

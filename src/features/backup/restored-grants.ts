@@ -6,7 +6,7 @@ import { loadBook } from '../../engine/counters/read-counters.js';
 import type { ApprovalVote } from '../../core/contract/run/approval.js';
 import type { RestoreInput } from '../../core/contract/run/input.js';
 import { usageError } from '../../core/errors.js';
-import type { Tree } from '../../core/kernel/tree.js';
+import type { Tree } from '../../kernel/tree.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
 
 /** An approval that can still be used. */

@@ -33,7 +33,7 @@ import type { LedgerVerdict } from '../../core/ledger/verification/ledger-verdic
 import { verifyLedger } from '../../core/ledger/verification/verify-ledger.js';
 import type { EntryPlace, LogHead, StoredEntry } from '../../engine/ports/ledger/ledger-store.js';
 import type { LineFile, LinePlace } from '../../engine/ports/ledger/line-file.js';
-import { ReplayCheck } from '../../core/replay/check-replay.js';
+import { ReplayCheck } from '../../kernel/replay/check-replay.js';
 import { parseStoredEntry, isRunEntry } from '../../runtime/ledger/stored-entry.js';
 import type { EvidenceBundle } from '../../runtime/ledger/evidence-bundle.js';
 import { WithholdingCheck } from '../../runtime/content/lane-withholding.js';

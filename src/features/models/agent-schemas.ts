@@ -9,7 +9,7 @@ import { optionalValues } from '../../core/contract/policy/pins.js';
 import type { Exposure } from '../../core/contract/run/response.js';
 import { jsonSchemaOf, SCHEMA_DOCUMENTS } from '../../core/contract/schema-documents.js';
 import { InvariantError, LedgerError, RunError } from '../../core/errors.js';
-import { policyOf } from '../../core/kernel/pinned-policy.js';
+import { policyOf } from '../../kernel/pinned-policy.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { AgentSchemas, JsonSchema } from '../../engine/ports/agent.js';
 import { rootRunIdOf, type LedgerReader } from '../../runtime/ledger/ledger-reader.js';

@@ -9,7 +9,7 @@ import { VerifiedIdentity } from '../../core/contract/run/verified-identity.js';
 import { isConforming } from '../../core/contract/validators.js';
 import type { NewInput, TreeEngine } from '../../engine/tree-engine.js';
 import { RunError, usageError } from '../../core/errors.js';
-import type { Tree } from '../../core/kernel/tree.js';
+import type { Tree } from '../../kernel/tree.js';
 import type { Ids } from '../../engine/ports/ids.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
 import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';

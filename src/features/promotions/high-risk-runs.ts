@@ -11,7 +11,7 @@ import { isSchemaInstance } from '../../core/contract/policy/registered-schema.j
 import { CaseId, Identifier } from '../../core/contract/shapes.js';
 import type { CaseLabelVersion, NewInput, Submission, SubmissionResult, TreeEngine } from '../../engine/tree-engine.js';
 import { InvariantError, RunError, usageError } from '../../core/errors.js';
-import type { RunTermination } from '../../core/kernel/decision.js';
+import type { RunTermination } from '../../kernel/decision.js';
 import { policyVersions } from '../../core/policy/files/pins.js';
 import { EMPTY_LABEL } from '../../core/policy/labels.js';
 import { isCaseRequired } from '../../core/policy/scope.js';

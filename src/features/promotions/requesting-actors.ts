@@ -1,6 +1,6 @@
 import { compareNames, type Person } from '../../core/contract/person.js';
 import { personOf } from '../../core/identity/person.js';
-import type { Tree } from '../../core/kernel/tree.js';
+import type { Tree } from '../../kernel/tree.js';
 
 /**
  * The person that a voter counts as. An actor stands for the person of its run: a voter who votes under the name of an

@@ -9,7 +9,7 @@ import type { SessionCommand } from '../../core/contract/session/session-command
 import type { SessionSpec } from '../../core/contract/session/session-spec.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { InvariantError, RunError } from '../../core/errors.js';
-import type { Reply } from '../../core/kernel/decision.js';
+import type { Reply } from '../../kernel/decision.js';
 import { sessionAnswer, rejectionAnswer, rejectionWithoutSession } from '../../core/session/session-answer.js';
 import { toSessionRole } from '../../core/session/apply-command.js';
 import { stepProof } from '../../core/session/step-proof.js';

@@ -7,12 +7,12 @@ import type { AuditEvent } from '../../core/contract/run/audit-event.js';
 import type { Entry } from '../../core/contract/run/entry.js';
 import type { StepTrace } from '../../core/contract/run/step-trace.js';
 import { InvariantError, LedgerError } from '../../core/errors.js';
-import { Fold } from '../../core/kernel/fold.js';
-import type { Decision } from '../../core/kernel/decision.js';
-import { isUnsupported } from '../../core/kernel/pinned-policy.js';
+import { Fold } from '../../kernel/fold.js';
+import type { Decision } from '../../kernel/decision.js';
+import { isUnsupported } from '../../kernel/pinned-policy.js';
 import { withheldContentError } from '../../core/ledger/require-content.js';
-import { Tree } from '../../core/kernel/tree.js';
-import type { ReplayEntry, ReplaySource } from '../../core/replay/replay.js';
+import { Tree } from '../../kernel/tree.js';
+import type { ReplayEntry, ReplaySource } from '../../kernel/replay/replay.js';
 import type { DecisionFacts, RecordedDecision, RecordedVerdict } from './recorded-decision.js';
 import { DecisionNotes } from './decision-notes.js';
 

@@ -13,7 +13,7 @@ import type { StepEvent } from '../../../machines/step.js';
 import type { GatherRequest } from '../../core/contract/run/effect.js';
 import type { OverlayFact } from '../../core/contract/policy/overlay.js';
 import { childRunId, type RunContext } from '../../core/contract/run/run-context.js';
-import type { ObservedActor, TransitionObserver } from '../../core/kernel/interpreter/actors.js';
+import type { ObservedActor, TransitionObserver } from '../../kernel/interpreter/actors.js';
 import type {
   MediatedAct,
   AgentStart,

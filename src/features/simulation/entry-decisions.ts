@@ -1,7 +1,7 @@
 // The decisions that one entry of a ledger records or belongs to.
 
 import { requireContent } from '../../core/ledger/require-content.js';
-import type { ReplayEntry, ReplaySource } from '../../core/replay/replay.js';
+import type { ReplayEntry, ReplaySource } from '../../kernel/replay/replay.js';
 import { DecisionFold } from './decision-fold.js';
 import type { RecordedDecision } from './recorded-decision.js';
 

@@ -11,7 +11,7 @@ import { isWithheld, type StoredArtifact } from '../../core/contract/artifact-re
 import { sha256 } from '../../core/contract/hash.js';
 import { InvariantError } from '../../core/errors.js';
 import type { Policy } from '../../core/policy/policy.js';
-import type { ReplayEntry, ReplaySource } from '../../core/replay/replay.js';
+import type { ReplayEntry, ReplaySource } from '../../kernel/replay/replay.js';
 import { decidingElements } from './deciding-elements.js';
 import { decisionsIn, type ReadCount } from './decision-fold.js';
 import { elementKey, elementsOf, type PolicyElement } from './policy-elements.js';

@@ -12,7 +12,7 @@ import type { GatheredFacts, GatherRequest, PathFact } from '../../core/contract
 import type { RunContext } from '../../core/contract/run/run-context.js';
 import type { JsonObject } from '../../core/contract/json.js';
 import { InvariantError } from '../../core/errors.js';
-import { newTreeFlags } from '../../core/kernel/pinned-policy.js';
+import { newTreeFlags } from '../../kernel/pinned-policy.js';
 import { emptyBook } from '../../core/policy/approval/approval.js';
 import type { DECISIONS, Expectation, PolicyTest } from '../../core/policy/files/policy-test-file.js';
 import type { Policy } from '../../core/policy/policy.js';

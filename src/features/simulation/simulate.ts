@@ -3,7 +3,7 @@
 
 import type { Catalogue } from '../../core/contract/policy/catalogue.js';
 import type { Policy } from '../../core/policy/policy.js';
-import type { ReplaySource } from '../../core/replay/replay.js';
+import type { ReplaySource } from '../../kernel/replay/replay.js';
 import { decisionsIn, type ReadCount } from './decision-fold.js';
 import { decideUnderPolicy } from './decide-under-policy.js';
 import type { PolicyAnswer, RecordedDecision, RecordedVerdict, UndecidableReason } from './recorded-decision.js';

@@ -2,8 +2,8 @@
 
 import { isIdentifier, hashText, CANCEL_REASONS } from '../../core/contract/free-text.js';
 import type { StepTrace } from '../../core/contract/run/step-trace.js';
-import type { RunTermination } from '../../core/kernel/decision.js';
-import type { KnownRun } from '../../core/kernel/tree.js';
+import type { RunTermination } from '../../kernel/decision.js';
+import type { KnownRun } from '../../kernel/tree.js';
 import type { Log } from '../../engine/ports/log.js';
 
 /** Lines in a second; further ones are counted. */

@@ -5,7 +5,7 @@ import { readRegularSync } from '../../system/files/open-file.js';
 import { readEnvironment } from '../../system/environment.js';
 import { errorCode } from '../../system/error-code.js';
 import { usageError } from '../../core/errors.js';
-import { INTERPRETERS } from '../../core/kernel/interpreter/interpreter.js';
+import { INTERPRETERS } from '../../kernel/interpreter/interpreter.js';
 import type { TurnpikeOptions } from '../turnpike-options.js';
 import { mergeConfiguration, type Configuration } from './configuration.js';
 import type { ConfigurationFile } from './configuration-document.js';

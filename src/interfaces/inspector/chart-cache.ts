@@ -2,8 +2,8 @@ import { LayoutWorker } from './layout-worker.js';
 import { readShippedCharts } from '../../system/shipped-charts.js';
 import { isWithheld } from '../../core/contract/artifact-ref.js';
 import type { Chart } from '../../core/contract/inspection/inspection.js';
-import type { MachineChart } from '../../core/replay/machine-chart.js';
-import { readDefinitionCharts } from '../../core/replay/tree-course.js';
+import type { MachineChart } from '../../kernel/replay/machine-chart.js';
+import { readDefinitionCharts } from '../../kernel/replay/tree-course.js';
 import type { LedgerView } from './ledger-view.js';
 
 /** Limits of the caches: charts that were laid out here, and recorded definitions with known charts. */

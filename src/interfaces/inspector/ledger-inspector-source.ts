@@ -16,8 +16,8 @@ import type {
 import type { NoteVerifier } from '../../core/ledger/proof/signed-note.js';
 import type { Pause, ReadControl } from '../../engine/ports/pace.js';
 import { NO_PROGRESS, type ProgressReporter } from '../../engine/ports/progress.js';
-import { CourseCache } from '../../core/replay/course-cache.js';
-import { replay, type ReplayReport } from '../../core/replay/replay.js';
+import { CourseCache } from '../../kernel/replay/course-cache.js';
+import { replay, type ReplayReport } from '../../kernel/replay/replay.js';
 import { rootRunIdOf, type LedgerReader } from '../../runtime/ledger/ledger-reader.js';
 import { ChartCache } from './chart-cache.js';
 import { LedgerError } from '../../core/errors.js';

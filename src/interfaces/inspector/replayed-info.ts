@@ -2,7 +2,7 @@
 
 import { archivedText, nameInLedger } from '../../core/contract/entry-name.js';
 import type { ReplayedInfo } from '../../core/contract/inspection/inspection.js';
-import type { ReplayReport, UnrecomputedTree } from '../../core/replay/replay.js';
+import type { ReplayReport, UnrecomputedTree } from '../../kernel/replay/replay.js';
 
 /** How many reasons are listed. */
 const NOTES_MAX = 20;

@@ -7,7 +7,7 @@ import type { StepStory } from '../../core/contract/inspection/inspection.js';
 import type { StepTrace } from '../../core/contract/run/step-trace.js';
 import { LedgerError, PolicyError } from '../../core/errors.js';
 import { loadCompletedStep } from '../../engine/trees/completed-step.js';
-import { isUnsupported, policyOf } from '../../core/kernel/pinned-policy.js';
+import { isUnsupported, policyOf } from '../../kernel/pinned-policy.js';
 import { requireContent } from '../../core/ledger/require-content.js';
 import type { EntryPlace, StoredEntry } from '../../engine/ports/ledger/ledger-store.js';
 import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';

@@ -2,8 +2,8 @@ import { nameInLedger, nameInTree } from '../../core/contract/entry-name.js';
 import type { RunRecord } from '../../core/contract/run/run-record.js';
 import type { AuditEvent } from '../../core/contract/run/audit-event.js';
 import type { Entry } from '../../core/contract/run/entry.js';
-import { findLifecycleFaults } from '../../core/replay/lifecycle-faults.js';
-import { replay, type ReplaySource } from '../../core/replay/replay.js';
+import { findLifecycleFaults } from '../../kernel/replay/lifecycle-faults.js';
+import { replay, type ReplaySource } from '../../kernel/replay/replay.js';
 
 /** The result of a matcher, in the form that jest requires. */
 interface MatcherResult {

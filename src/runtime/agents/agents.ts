@@ -8,7 +8,7 @@ import type { SubmissionResult, EngineListener, NewInput, TreeEngine } from '../
 import { checkedMarks } from '../../engine/trees/checked-marks.js';
 import type { CompletedStep } from '../../engine/trees/completed-step.js';
 import { IntegrationError, InvariantError, LedgerError, RunError } from '../../core/errors.js';
-import type { KnownRun, Tree } from '../../core/kernel/tree.js';
+import type { KnownRun, Tree } from '../../kernel/tree.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { Ids } from '../../engine/ports/ids.js';
 import type { KeepAlive } from '../../engine/ports/pace.js';

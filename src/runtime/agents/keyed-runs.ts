@@ -7,7 +7,7 @@ import { sha256 } from '../../core/contract/hash.js';
 import type { RunContext } from '../../core/contract/run/run-context.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { InvariantError, RunError, usageError } from '../../core/errors.js';
-import type { KnownRun, Tree } from '../../core/kernel/tree.js';
+import type { KnownRun, Tree } from '../../kernel/tree.js';
 import type { LedgerReader } from '../ledger/ledger-reader.js';
 import type { AgentOptions, AgentRun, RunEnding } from './agent-run.js';
 import type { Agents } from './agents.js';

@@ -1,8 +1,8 @@
 // The requests for approval of one agent run, and the request of one of its proposals (D7).
 
 import type { TreeEngine } from '../../engine/tree-engine.js';
-import { readLabel } from '../../core/kernel/context-readers.js';
-import type { Tree } from '../../core/kernel/tree.js';
+import { readLabel } from '../../kernel/context-readers.js';
+import type { Tree } from '../../kernel/tree.js';
 import type { ApprovalEntry } from '../../core/contract/run/approval.js';
 import { approvalStatus, type ApprovalStatus } from '../../core/policy/approval/approval.js';
 import { EMPTY_LABEL } from '../../core/policy/labels.js';

@@ -9,7 +9,7 @@ import { sha256 } from '../../core/contract/hash.js';
 import { isJsonObject, type Json } from '../../core/contract/json.js';
 import type { Label } from '../../core/contract/policy/labels.js';
 import { LedgerError } from '../../core/errors.js';
-import { contextOf } from '../../core/kernel/root-context.js';
+import { contextOf } from '../../kernel/root-context.js';
 import { withheldContentError } from '../../core/ledger/require-content.js';
 import { EMPTY_LABEL, joinLabels } from '../../core/policy/labels.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';

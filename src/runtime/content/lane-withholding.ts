@@ -17,8 +17,8 @@ import {
   type RunCreated,
 } from '../../core/contract/run/entry.js';
 import { InvariantError, PolicyError } from '../../core/errors.js';
-import { pinReferences, referencesOf } from '../../core/kernel/fold.js';
-import { isUnsupported, pinnedArtifacts, policyOf } from '../../core/kernel/pinned-policy.js';
+import { pinReferences, referencesOf } from '../../kernel/fold.js';
+import { isUnsupported, pinnedArtifacts, policyOf } from '../../kernel/pinned-policy.js';
 import type { LedgerStore, StoredEntry, TreeEntry } from '../../engine/ports/ledger/ledger-store.js';
 import type { Pause } from '../../engine/ports/pace.js';
 import { parseStoredEntry } from '../ledger/stored-entry.js';

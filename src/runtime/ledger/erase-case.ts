@@ -4,7 +4,7 @@ import { CaseId } from '../../core/contract/shapes.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { usageError } from '../../core/errors.js';
 import type { ArchiveTable } from '../../engine/ports/ledger/archives.js';
-import type { HistoryCache } from '../../core/replay/history-cache.js';
+import type { HistoryCache } from '../../core/ledger/history-cache.js';
 import type { ErasureResult } from '../../engine/ports/ledger/ledger-store.js';
 import type { ReplayPointRecorder } from './replay-point-recorder.js';
 import type { Operator } from '../operator-acts.js';

@@ -3,7 +3,7 @@ import type { StoredArtifact } from '../../core/contract/artifact-ref.js';
 import type { Entry } from '../../core/contract/run/entry.js';
 import type { RunRecord } from '../../core/contract/run/run-record.js';
 import { LedgerError, usageError } from '../../core/errors.js';
-import type { HistoryCache } from '../../core/replay/history-cache.js';
+import type { HistoryCache } from '../../core/ledger/history-cache.js';
 import type {
   ExternalHead,
   CursorOptions,
@@ -22,10 +22,10 @@ import { integratedLog, type IntegratedLog } from '../../core/ledger/integrated-
 import { EMPTY_HEAD } from '../../core/ledger/proof/merkle.js';
 import { refusedVerdict, type LedgerVerdict } from '../../core/ledger/verification/ledger-verdict.js';
 import { verifyLedger } from '../../core/ledger/verification/verify-ledger.js';
-import { ReplayCheck } from '../../core/replay/check-replay.js';
-import { replay, type ReplayReport } from '../../core/replay/replay.js';
-import { stateAt } from '../../core/replay/state-at.js';
-import type { LedgerState } from '../../core/replay/ledger-state.js';
+import { ReplayCheck } from '../../kernel/replay/check-replay.js';
+import { replay, type ReplayReport } from '../../kernel/replay/replay.js';
+import { stateAt } from '../../kernel/replay/state-at.js';
+import type { LedgerState } from '../../kernel/replay/ledger-state.js';
 import { RunRecords } from '../../core/run/run-records.js';
 import { PendingApprovals, type Approver, type SourcedApproval, type PendingApproval } from './pending-approvals.js';
 import { OBSERVERS } from '../content/audience.js';

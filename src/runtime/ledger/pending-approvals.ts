@@ -13,7 +13,7 @@ import type { RunContext } from '../../core/contract/run/run-context.js';
 import { personOf } from '../../core/identity/person.js';
 import { LiveTrees } from '../../engine/trees/live-trees.js';
 import { readIntegrated } from '../../core/ledger/integrated-log.js';
-import type { Tree } from '../../core/kernel/tree.js';
+import type { Tree } from '../../kernel/tree.js';
 import { countBallot } from '../../core/policy/approval/approval.js';
 import { ruleOfEntry } from '../../core/policy/approval/obligation.js';
 import type { Policy } from '../../core/policy/policy.js';

@@ -16,12 +16,12 @@
 import type { Entry, SealedEntry } from '../../core/contract/run/entry.js';
 import type { CommitObserver } from '../../engine/tree-engine.js';
 import { LedgerError } from '../../core/errors.js';
-import type { Tree } from '../../core/kernel/tree.js';
-import type { HistoryCache, ReplayPoint, HistorySnapshot } from '../../core/replay/history-cache.js';
+import type { Tree } from '../../kernel/tree.js';
+import type { HistoryCache, ReplayPoint, HistorySnapshot } from '../../core/ledger/history-cache.js';
 import type { Batch, CommitResult, LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
 import type { Log } from '../../engine/ports/log.js';
-import { NOTHING_ARCHIVED, ReplayPointBuilder } from '../../core/replay/replay-point-builder.js';
-import { readArchivedPrefix, findNewestPoint, POINT_ENTRIES } from '../../core/replay/state-at.js';
+import { NOTHING_ARCHIVED, ReplayPointBuilder } from '../../kernel/replay/replay-point-builder.js';
+import { readArchivedPrefix, findNewestPoint, POINT_ENTRIES } from '../../kernel/replay/state-at.js';
 import { parseStoredEntry } from './stored-entry.js';
 
 /** A snapshot is made when a tree has grown by this number of entries. */

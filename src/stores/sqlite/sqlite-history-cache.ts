@@ -5,7 +5,7 @@ import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
 import { LedgerError } from '../../core/errors.js';
 import { errorCode } from '../../system/error-code.js';
 import { refuseSpecialFile } from '../../system/files/open-file.js';
-import type { EndedRuns, HistoryCache, ReplayPoint, HistorySnapshot } from '../../core/replay/history-cache.js';
+import type { EndedRuns, HistoryCache, ReplayPoint, HistorySnapshot } from '../../core/ledger/history-cache.js';
 import { connectSqlite, type SqliteConnection } from './sqlite-binding.js';
 
 /** "TPHC". */

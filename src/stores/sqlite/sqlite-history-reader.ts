@@ -1,7 +1,7 @@
 // The history cache for a reader that changes nothing: it uses the replay points that a writer has stored in the file,
 // and stores its own in memory.
 
-import type { EndedRuns, HistoryCache, HistorySnapshot, ReplayPoint } from '../../core/replay/history-cache.js';
+import type { EndedRuns, HistoryCache, HistorySnapshot, ReplayPoint } from '../../core/ledger/history-cache.js';
 import type { SqliteConnection } from './sqlite-binding.js';
 import { checkFormat, IN_MEMORY, sqliteHistoryCache } from './sqlite-history-cache.js';
 import { openUntouched, type UntouchedFile } from './untouched-file.js';

@@ -5,7 +5,7 @@ import { expect, test } from '@jest/globals';
 import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
 import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
 import type { SealedEntry } from '../../../src/core/contract/run/entry.js';
-import { Fold } from '../../../src/core/kernel/fold.js';
+import { Fold } from '../../../src/kernel/fold.js';
 import { checkExternalHead } from '../../../src/core/ledger/verification/check-external-head.js';
 import { EMPTY_HEAD, extendHead } from '../../../src/core/ledger/proof/merkle.js';
 import { auditGates } from '../../../src/core/session/gate.js';

@@ -9,7 +9,7 @@ import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
 import type { Json, JsonObject } from '../../../src/core/contract/json.js';
 import { contentOf } from '../../../src/features/hooks/native-calls.js';
 import { NATIVE_TOOLS } from '../../../src/features/hooks/native-tools.js';
-import { machinesFor } from '../../../src/core/kernel/pinned-policy.js';
+import { machinesFor } from '../../../src/kernel/pinned-policy.js';
 import { loadPolicy } from '../../../src/core/policy/files/check-policy.js';
 import { EMPTY_LABEL } from '../../../src/core/policy/labels.js';
 import type { Policy } from '../../../src/core/policy/policy.js';

@@ -14,7 +14,7 @@ import { openEvidence, verifyEvidence } from '../../../src/features/evidence/ope
 import { writeEvidence } from '../../../src/features/evidence/write-evidence.js';
 import { readLedgerSigner } from '../../../src/home/ledger-key.js';
 import { requireSignedHead } from '../../../src/runtime/ledger/ledger-proofs.js';
-import { replay } from '../../../src/core/replay/replay.js';
+import { replay } from '../../../src/kernel/replay/replay.js';
 import { Bench } from '../../fixtures/bench.js';
 import {
   lineFileOf,

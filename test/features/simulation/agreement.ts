@@ -4,8 +4,8 @@
 
 import { artifactRef } from '../../../src/core/contract/artifact-ref.js';
 import type { Entry, OpenInput, RecordedInput } from '../../../src/core/contract/run/entry.js';
-import type { Decision, TreeInput } from '../../../src/core/kernel/decision.js';
-import { Tree } from '../../../src/core/kernel/tree.js';
+import type { Decision, TreeInput } from '../../../src/kernel/decision.js';
+import { Tree } from '../../../src/kernel/tree.js';
 import { decideUnderPolicy } from '../../../src/features/simulation/decide-under-policy.js';
 import { DecisionFold } from '../../../src/features/simulation/decision-fold.js';
 import type { RecordedDecision, RecordedVerdict } from '../../../src/features/simulation/recorded-decision.js';

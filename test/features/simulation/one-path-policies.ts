@@ -6,7 +6,7 @@ import {
   type Registrations,
   type ToolDefinition,
 } from '../../../src/core/contract/policy/catalogue.js';
-import { definitionsOf, newTreeFlags } from '../../../src/core/kernel/pinned-policy.js';
+import { definitionsOf, newTreeFlags } from '../../../src/kernel/pinned-policy.js';
 import { loadPolicy } from '../../../src/core/policy/files/check-policy.js';
 import type { PolicyTest } from '../../../src/core/policy/files/policy-test-file.js';
 import type { Policy } from '../../../src/core/policy/policy.js';

@@ -10,9 +10,9 @@ import type { PolicyTest } from '../../../src/core/policy/files/policy-test-file
 import type { Policy } from '../../../src/core/policy/policy.js';
 import { CounterBook } from '../../../src/engine/counters/counter-book.js';
 import { withCounters } from '../../../src/engine/counters/ledger-counters.js';
-import type { Decision } from '../../../src/core/kernel/decision.js';
-import { findFactsRequest } from '../../../src/core/kernel/sandbox-changes.js';
-import { Tree } from '../../../src/core/kernel/tree.js';
+import type { Decision } from '../../../src/kernel/decision.js';
+import { findFactsRequest } from '../../../src/kernel/sandbox-changes.js';
+import { Tree } from '../../../src/kernel/tree.js';
 import { decideUnderPolicy } from '../../../src/features/simulation/decide-under-policy.js';
 import { DecisionFold } from '../../../src/features/simulation/decision-fold.js';
 import { explain } from '../../../src/features/simulation/explain.js';

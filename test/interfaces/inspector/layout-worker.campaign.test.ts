@@ -11,7 +11,7 @@ import { CHART_METRICS, labelText, labelWidth } from '../../../src/core/contract
 import type { JsonObject } from '../../../src/core/contract/json.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
 import { createMachines, machineDefinitions } from '../../../machines/index.js';
-import { machineChartOf, chartsOf } from '../../../src/core/replay/machine-chart.js';
+import { machineChartOf, chartsOf } from '../../../src/kernel/replay/machine-chart.js';
 import { built } from '../../docs/built.js';
 import { testPolicy } from '../../fixtures/policy.js';
 import { ROOT } from '../../root.js';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Entry } from '../../../src/core/contract/run/entry.js';
 import { turnpikeMatchers, type TurnpikeMatchers } from '../../../src/interfaces/replay/index.js';
-import type { ReplayEntry, ReplaySource } from '../../../src/core/replay/replay.js';
+import type { ReplayEntry, ReplaySource } from '../../../src/kernel/replay/replay.js';
 import { Bench } from '../../fixtures/bench.js';
 import { proposal } from '../../fixtures/tree.js';
 

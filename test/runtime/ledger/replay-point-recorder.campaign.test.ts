@@ -9,7 +9,7 @@ import Database from 'better-sqlite3';
 import { beforeEach, expect, test } from '@jest/globals';
 import { sqliteHistoryCache } from '../../../src/stores/sqlite/sqlite-history-cache.js';
 import { winstonLog } from '../../../src/system/winston-log.js';
-import { stateAt, type HistorySource } from '../../../src/core/replay/state-at.js';
+import { stateAt, type HistorySource } from '../../../src/kernel/replay/state-at.js';
 import { createHome, homePaths, openHome, type HomePaths } from '../../../src/home/home.js';
 import { openTurnpikeIn, type Turnpike } from '../../../src/host/turnpike.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';

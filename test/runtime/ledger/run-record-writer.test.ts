@@ -12,7 +12,7 @@ import { RunRecord } from '../../../src/core/contract/run/run-record.js';
 import { isConforming } from '../../../src/core/contract/validators.js';
 import { BatchBuilder } from '../../../src/engine/tick/batch-builder.js';
 import { LedgerError } from '../../../src/core/errors.js';
-import type { Decision } from '../../../src/core/kernel/decision.js';
+import type { Decision } from '../../../src/kernel/decision.js';
 import { verifyLedger } from '../../../src/core/ledger/verification/verify-ledger.js';
 import type { LedgerStore, TreeEntry } from '../../../src/engine/ports/ledger/ledger-store.js';
 import type { RecordBatch, RunRecordTable } from '../../../src/engine/ports/ledger/run-records.js';

@@ -13,7 +13,7 @@ import type { Entry } from '../../../src/core/contract/run/entry.js';
 import { embeddedEngine } from '../../../src/engine/embedded.js';
 import { sharedEngine } from '../../../src/engine/shared.js';
 import { BatchBuilder } from '../../../src/engine/tick/batch-builder.js';
-import { Tree } from '../../../src/core/kernel/tree.js';
+import { Tree } from '../../../src/kernel/tree.js';
 import type { LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { openTurnpike } from '../../../src/host/turnpike.js';
 import { recordHistory, SCENARIOS } from '../../engine/serial-histories.js';

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
 import { sqliteHistoryCache } from '../../../src/stores/sqlite/sqlite-history-cache.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
-import type { HistoryCache, ReplayPoint, HistorySnapshot } from '../../../src/core/replay/history-cache.js';
+import type { HistoryCache, ReplayPoint, HistorySnapshot } from '../../../src/core/ledger/history-cache.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 
 const SECRET = 'where it stood, in confidence';

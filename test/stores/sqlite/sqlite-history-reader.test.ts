@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { sqliteHistoryCache } from '../../../src/stores/sqlite/sqlite-history-cache.js';
 import { historyReader } from '../../../src/stores/sqlite/sqlite-history-reader.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
-import type { HistoryCache, HistorySnapshot, ReplayPoint } from '../../../src/core/replay/history-cache.js';
+import type { HistoryCache, HistorySnapshot, ReplayPoint } from '../../../src/core/ledger/history-cache.js';
 import { folderState } from '../../fixtures/folder-state.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 

@@ -1,7 +1,7 @@
 import { liveAgents, isAbandoned } from '../../../engine/trees/recovery-hint.js';
 import { foldTree } from '../../../engine/trees/fold-trees.js';
 import { isUnfoldable } from '../../../engine/failures.js';
-import type { Tree } from '../../../core/kernel/tree.js';
+import type { Tree } from '../../../kernel/tree.js';
 import type { CopiedRecovery } from '../../../engine/ports/ledger/ledger-copy.js';
 import type { LedgerStore } from '../../../engine/ports/ledger/ledger-store.js';
 import type { Duty } from '../../../engine/ports/ledger/shared-store.js';

@@ -3,8 +3,8 @@
 import { usageError } from '../../../core/errors.js';
 import { parseOwnJson } from '../../../core/contract/json/own-json.js';
 import type { JsonObject } from '../../../core/contract/json.js';
-import { definitionsOf, newTreeFlags } from '../../../core/kernel/pinned-policy.js';
-import { isDefinitions } from '../../../core/replay/walk-machine.js';
+import { definitionsOf, newTreeFlags } from '../../../kernel/pinned-policy.js';
+import { isDefinitions } from '../../../kernel/replay/walk-machine.js';
 import { rootRunIdOf, type LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
 import type { CommandArguments } from '../command.js';
 import { findContractFolder, loadContract, requireValidPolicy, withLedger } from './folders.js';

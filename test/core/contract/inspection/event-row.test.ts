@@ -11,7 +11,7 @@ import { packRows, toEventRow, unpackRows } from '../../../../src/core/contract/
 import type { EventRow } from '../../../../src/core/contract/inspection/inspection.js';
 import { RUN_STATES, type RunState } from '../../../../src/core/contract/run/run-state.js';
 import type { LedgerStore, StoredEntry } from '../../../../src/engine/ports/ledger/ledger-store.js';
-import { stateAt } from '../../../../src/core/replay/state-at.js';
+import { stateAt } from '../../../../src/kernel/replay/state-at.js';
 import { tempFolder } from '../../../fixtures/temp-folder.js';
 import { ROOT } from '../../../root.js';
 import { importsOf, parse } from '../../../sources.js';

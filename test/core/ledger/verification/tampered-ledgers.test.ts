@@ -7,7 +7,7 @@ import { canonicalJson } from '../../../../src/core/contract/canonical-json.js';
 import { leafHash, EMPTY_HEAD, extendHead } from '../../../../src/core/ledger/proof/merkle.js';
 import { verifyLedger } from '../../../../src/core/ledger/verification/verify-ledger.js';
 import type { EntryPlace, LogHead, StoredEntry } from '../../../../src/engine/ports/ledger/ledger-store.js';
-import { replay } from '../../../../src/core/replay/replay.js';
+import { replay } from '../../../../src/kernel/replay/replay.js';
 import { sized } from '../../../fixtures/campaign.js';
 import { random, randomTree } from '../../../fixtures/random-tree.js';
 

@@ -12,7 +12,7 @@ import { listSpans } from '../../../../src/interfaces/inspector/page/store/rows/
 import { hueOf, isProblem } from '../../../../src/interfaces/inspector/page/store/rows/worst-tones.js';
 import { outcomeOf } from '../../../../src/interfaces/inspector/page/store/steps.js';
 import type { Store } from '../../../../src/interfaces/inspector/page/store/store.js';
-import { Tree } from '../../../../src/core/kernel/tree.js';
+import { Tree } from '../../../../src/kernel/tree.js';
 import { GovernedTree, governedPolicy } from '../../../fixtures/governed.js';
 import { inspectedTree, rowsOf } from '../../../fixtures/inspected-tree.js';
 import { randomTree } from '../../../fixtures/random-tree.js';

@@ -3,7 +3,7 @@ import {
   type DefinitionsDiff,
   type StateShape,
   type Transition,
-} from '../../../../core/replay/machines-diff.js';
+} from '../../../../kernel/replay/machines-diff.js';
 import type { CliCommand } from '../../command.js';
 import { findDefinitions } from '../../options/recorded-machines.js';
 import { escapeText, jsonLine } from '../../text/terminal.js';

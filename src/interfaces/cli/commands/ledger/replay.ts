@@ -6,8 +6,8 @@ import {
   type UnrecomputedTree,
   type ReplayReport,
   type ReplayVerdict,
-} from '../../../../core/replay/replay.js';
-import { stateAt } from '../../../../core/replay/state-at.js';
+} from '../../../../kernel/replay/replay.js';
+import { stateAt } from '../../../../kernel/replay/state-at.js';
 import { commandUsageError } from '../../arguments.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
 import { exitOneIfTampered } from '../../exit-code.js';

@@ -1,0 +1,253 @@
+// Builds the decision for one input: turns what the machines emit into ledger entries (with sequence number and
+// timestamp) and into commands, replies and timers.
+
+import type { Command, Emission, RunTermination, Reply } from '../../machines/emission.js';
+import type { Artifact } from '../core/contract/artifact-ref.js';
+import type { AuditEvent } from '../core/contract/run/audit-event.js';
+import {
+  NO_PREV,
+  type Entry,
+  type EntryBody,
+  type EntryType,
+  type ProposalMark,
+  type RecordedInput,
+  type RunCreated,
+  type SealedEntry,
+} from '../core/contract/run/entry.js';
+import { sealEntry } from '../core/ledger/seal-entry.js';
+import type { AuditDraft } from '../core/run/audit-events.js';
+import type { Decision, Timer } from './decision.js';
+import { contextOf } from './root-context.js';
+import { TouchedFiles } from './touched-files.js';
+import type { RunContext } from '../core/contract/run/run-context.js';
+import type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
+
+type PerformCommand = Extract<Command, { readonly kind: 'perform' }>;
+
+/** A decision under construction: everything that the machines have emitted for one input. */
+interface DecisionDraft extends Decision {
+  readonly entries: SealedEntry[];
+  readonly commands: Command[];
+  readonly replies: Reply[];
+  readonly timers: Timer[];
+  readonly marks: ProposalMark[];
+  readonly ended: RunTermination[];
+  refused: boolean;
+}
+
+const emptyDraft = (artifacts: readonly Artifact[]): DecisionDraft => ({
+  entries: [],
+  artifacts,
+  commands: [],
+  replies: [],
+  timers: [],
+  marks: [],
+  ended: [],
+  refused: false,
+});
+
+/** The head of one tree's ledger and its unfinished work: runs, pending commands, timers. */
+export class DecisionBuilder {
+  readonly #tree_id: string;
+  #seq = 0;
+  #prev = NO_PREV;
+  #now = '';
+  /** Sequence number of the current input. */
+  #inputSeq = 0;
+  #draft: DecisionDraft = emptyDraft([]);
+  /**
+   * Orchestrator and agent runs, including ended ones. Mediated runs are absent: their only input is their one result.
+   */
+  #runs = new Map<string, KnownRun>();
+  #pending = new Map<string, Command>();
+  #timers = new Map<string, Timer>();
+  /** Contexts of the mediated runs that have not ended. */
+  #mediated = new Map<string, RunContext>();
+  #unsettled = new Map<string, UnsettledRun>();
+  readonly #touchedFiles = new TouchedFiles();
+
+  constructor(tree_id: string) {
+    this.#tree_id = tree_id;
+  }
+
+  get head(): { readonly seq: number; readonly prev: string } {
+    return { seq: this.#seq, prev: this.#prev };
+  }
+
+  get runs(): readonly KnownRun[] {
+    return [...this.#runs.values()];
+  }
+
+  get pending(): readonly Command[] {
+    return [...this.#pending.values()];
+  }
+
+  get mediated(): readonly RunContext[] {
+    return [...this.#mediated.values()];
+  }
+
+  get timers(): readonly Timer[] {
+    return [...this.#timers.values()];
+  }
+
+  /** Runs whose effect may have happened and whose outcome is still unknown. */
+  get unsettled(): readonly UnsettledRun[] {
+    return [...this.#unsettled.values()];
+  }
+
+  /** Records that the executor could not determine the outcome of this run's effect. */
+  noteUnknown({ run_id, effect }: PerformCommand): void {
+    this.#noteUnsettled(run_id, effect);
+  }
+
+  #noteUnsettled(run_id: string, request: Pick<UnsettledRun, 'request_hash' | 'idempotency_key'>): void {
+    const context = this.#mediated.get(run_id) ?? null;
+    const { request_hash, idempotency_key } = request;
+    if (context !== null) this.#unsettled.set(run_id, { context, request_hash, idempotency_key });
+  }
+
+  /** Records that an attempt succeeded. This settles every unknown attempt with the same idempotency key. */
+  noteDone({ effect }: PerformCommand): void {
+    this.#touchedFiles.addChanges(effect);
+    for (const [run_id, { idempotency_key }] of this.#unsettled) {
+      if (idempotency_key === effect.idempotency_key) this.#unsettled.delete(run_id);
+    }
+  }
+
+  /** Removes a run from the unknown outcomes. @returns the run, or null if its outcome was not unknown */
+  settle(run_id: string): UnsettledRun | null {
+    const found = this.#unsettled.get(run_id) ?? null;
+    this.#unsettled.delete(run_id);
+    return found;
+  }
+
+  run(run_id: string): KnownRun | null {
+    return this.#runs.get(run_id) ?? null;
+  }
+
+  /** The context of this run, or of its nearest known ancestor; null if neither is known. */
+  findNearest(run_id: string): RunContext | null {
+    for (let id = run_id; id !== ''; id = id.slice(0, Math.max(0, id.lastIndexOf('.')))) {
+      const known = this.#runs.get(id);
+      if (known !== undefined) return known.context;
+    }
+    return null;
+  }
+
+  /** The files that agent runs have changed in their sandboxes. Only the trees of sessions record them. */
+  get touchedFiles(): TouchedFiles {
+    return this.#touchedFiles;
+  }
+
+  /**
+   * Starts the decision for one input: until the next call, every entry is caused by this input and has its timestamp.
+   */
+  begin(recorded: RecordedInput, materials: readonly Artifact[]): void {
+    this.#draft = emptyDraft(materials);
+    this.#now = recorded.time;
+    this.#inputSeq = this.#seq;
+    this.#append('input', recorded);
+  }
+
+  /** Closes the decision. @returns what the input caused */
+  finish(refused: boolean): Decision {
+    this.#draft.refused = refused;
+    return this.#draft;
+  }
+
+  /** The command of this run that has no result yet. */
+  pendingCommand(run_id: string): Command | null {
+    return this.#pending.get(run_id) ?? null;
+  }
+
+  /** Removes a command that has its result. The same run may already have another one pending. */
+  removePending(command: Command): void {
+    if (this.#pending.get(command.run_id) === command) this.#pending.delete(command.run_id);
+  }
+
+  restore({ seq, prev, runs, pending, timers, unsettled, mediated, touched }: TreeSnapshot): void {
+    this.#touchedFiles.restore(touched ?? []);
+    this.#seq = seq;
+    this.#prev = prev;
+    this.#runs = new Map(runs.map((known) => [known.context.run_id, known]));
+    this.#pending = new Map(pending.map((command) => [command.run_id, command]));
+    this.#timers = new Map(timers.map((timer) => [timer.run_id, timer]));
+    this.#unsettled = new Map(unsettled.map((run) => [run.context.run_id, run]));
+    this.#mediated = new Map(mediated.map((run) => [run.run_id, run]));
+  }
+
+  /**
+   * Stamps and seals the emitted body in place. This is safe because a machine emits each body once and keeps no
+   * reference.
+   */
+  record(emission: Emission): void {
+    switch (emission.type) {
+      case 'run_created':
+        emission.body.created_at_utc = this.#now;
+        this.#registerRun(emission.body);
+        this.#append('run_created', emission.body);
+        break;
+      case 'audit_event':
+        this.#append('audit_event', this.#stampEvent(emission.body));
+        break;
+      case 'step_trace':
+        // A step that was cancelled while it waited for facts no longer needs them.
+        this.#pending.delete(emission.body.run_id);
+        emission.body.completed_at = this.#now;
+        this.#append('step_trace', emission.body);
+        break;
+      case 'session_event':
+        emission.body.timestamp_utc = this.#now;
+        this.#append('session_event', emission.body);
+        break;
+      case 'command':
+        this.#pending.set(emission.command.run_id, emission.command);
+        this.#draft.commands.push(emission.command);
+        break;
+      case 'reply':
+        this.#draft.replies.push(emission.reply);
+        break;
+      case 'mark':
+        emission.mark.seq = this.#inputSeq;
+        this.#draft.marks.push(emission.mark);
+        break;
+      case 'timer':
+        this.#timers.set(emission.run_id, emission);
+        this.#draft.timers.push({ run_id: emission.run_id, at: emission.at });
+        break;
+      case 'unknown':
+        this.#noteUnsettled(emission.run_id, emission);
+        break;
+      case 'ended':
+        this.#timers.delete(emission.run_id);
+        this.#mediated.delete(emission.run_id);
+        this.#draft.ended.push({ run_id: emission.run_id, state: emission.state, reason: emission.reason });
+        break;
+    }
+  }
+
+  /** Sets the event's id, sequence number and timestamp. */
+  #stampEvent(event: AuditDraft): AuditEvent {
+    event.event_id = `${this.#tree_id}:${this.#seq}`;
+    event.sequence = this.#seq;
+    event.timestamp_utc = this.#now;
+    // A member that is undefined counts as omitted.
+    return event as AuditEvent;
+  }
+
+  #registerRun(created: RunCreated): void {
+    if (created.run_kind !== 'orchestrator' && created.run_kind !== 'agent') {
+      this.#mediated.set(created.run_id, contextOf(created));
+      return;
+    }
+    const { exposure, link } = created;
+    this.#runs.set(created.run_id, { context: contextOf(created), exposure, link });
+  }
+
+  #append<T extends EntryType>(type: T, body: EntryBody<T>): void {
+    const sealed = sealEntry({ type, tree_id: this.#tree_id, seq: this.#seq, prev: this.#prev, body } as Entry);
+    this.#seq += 1;
+    this.#prev = sealed.leaf_hash;
+    this.#draft.entries.push(sealed);
+  }
+}

@@ -1,0 +1,208 @@
+// A machine compiled to tables. The XState machine is the only definition of a run: it is compiled once, so tests can
+// compare XState's interpreter with the table-driven one, entry by entry.
+//
+// Machines use a subset of XState: atomic, compound and final states, `on`, `always`, guards, entry and transition
+// actions, assign, emit, sendTo, spawnChild, stopChild, enqueueActions. Compilation rejects anything else, so that no
+// run fails on it later.
+
+import type { AnyStateMachine, AnyStateNode } from 'xstate';
+import { implementationsOf, isGuardCombinator } from '../../core/contract/inspection/xstate-fields.js';
+import { InvariantError } from '../../core/errors.js';
+import { compileAction, type CompiledAction, type ActorEvent, type ActorMemory } from './compiled-action.js';
+
+export type Guard = (memory: ActorMemory, event: ActorEvent) => boolean;
+
+/** The event that a parent receives when any child is done. The event's data names the child. */
+export const CHILD_DONE = 'xstate.done.actor.*';
+
+/** The name of an event as shown to people. */
+export const displayEvent = (event: string): string => (event === CHILD_DONE ? 'done' : event);
+
+/** The id of an edge, the same for every compilation of one machine. `index` separates several edges for one event. */
+export const edgeId = (source: readonly string[], event: string, index: number): string =>
+  `${source.join('.')}|${displayEvent(event)}|${index}`;
+
+/** A transition to another state, or a targetless transition that only executes actions. */
+export interface Edge {
+  /** As returned by `edgeId`. */
+  readonly id: string;
+  readonly guard: Guard | null;
+  readonly actions: readonly CompiledAction[];
+  /** The states to enter, outermost first, down to the resulting leaf state; empty for a targetless transition. */
+  readonly enter: readonly MachineNode[];
+  /** No actions and no target: the definition lists the event only to ignore it, so it counts as rejected. */
+  readonly isNoOp: boolean;
+}
+
+export interface MachineNode {
+  /** The keys from the root: `['running', 'ready']`. */
+  readonly path: readonly string[];
+  readonly parent: MachineNode | null;
+  readonly entry: readonly CompiledAction[];
+  readonly always: readonly Edge[];
+  /** Keyed by event type. `CHILD_DONE` stands for the completion of any child. */
+  readonly on: ReadonlyMap<string, readonly Edge[]>;
+  readonly output: OutputFunction | null;
+  readonly final: boolean;
+}
+
+type OutputFunction = (args: {
+  readonly context: ActorMemory;
+  readonly event: ActorEvent & { readonly output?: unknown };
+}) => unknown;
+
+export interface CompiledMachine {
+  readonly id: string;
+  /** Returns a new context that the actor may change in place. */
+  readonly createMemory: (args: { readonly input: unknown }) => ActorMemory;
+  /** The states that are entered when the machine starts. */
+  readonly initial: readonly MachineNode[];
+  readonly output: OutputFunction | null;
+  /** Returns the leaf state at this path. @throws InvariantError if it does not exist */
+  nodeAt(path: readonly string[]): MachineNode;
+  /** Returns the compiled machine that this key spawns. @throws InvariantError if it does not exist */
+  actor(src: string): CompiledMachine;
+}
+
+const compiledMachines = new WeakMap<AnyStateMachine, CompiledMachine>();
+
+/** @throws InvariantError if the definition uses an unsupported feature */
+export function compileMachine(machine: AnyStateMachine): CompiledMachine {
+  const known = compiledMachines.get(machine);
+  if (known !== undefined) return known;
+  const chart = buildCompiledMachine(machine);
+  compiledMachines.set(machine, chart);
+  return chart;
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+function buildCompiledMachine(machine: AnyStateMachine): CompiledMachine {
+  const nodes = new Map<AnyStateNode, Mutable<MachineNode>>();
+  // Create all nodes first, because an edge can target any of them.
+  const add = (state: AnyStateNode, parent: MachineNode | null): void => {
+    const node = newNode(machine, state, parent);
+    nodes.set(state, node);
+    for (const child of Object.values(state.states)) add(child as AnyStateNode, node);
+  };
+  add(machine.root, null);
+  const nodeOf = (state: AnyStateNode): MachineNode => requireDefined(nodes.get(state), `state ${state.id}`);
+  for (const [state, node] of nodes) compileEdges(machine, state, node, nodeOf);
+  const byPath = new Map([...nodes].map(([state, node]) => [node.path.join('.'), state] as const));
+  const actors = implementationsOf(machine).actors as Record<string, AnyStateMachine | undefined>;
+  return {
+    id: machine.id,
+    createMemory: memoryFactory(machine.config.context),
+    initial: [machine.root, ...initialDescendants(machine.root)].map(nodeOf),
+    output: (machine.root.output as OutputFunction | undefined) ?? null,
+    nodeAt: (path) => nodeOf(requireDefined(byPath.get(path.join('.')), `state ${path.join('.')} of ${machine.id}`)),
+    actor: (src) => compileMachine(requireDefined(actors[src], `actor ${src} of ${machine.id}`)),
+  };
+}
+
+function memoryFactory(context: unknown): CompiledMachine['createMemory'] {
+  if (typeof context === 'function') return context as CompiledMachine['createMemory'];
+  return () => ({ ...(context as ActorMemory | undefined) });
+}
+
+function newNode(machine: AnyStateMachine, state: AnyStateNode, parent: MachineNode | null): Mutable<MachineNode> {
+  const { type, invoke, exit, after, history } = state;
+  const isSupportedType = type === 'atomic' || type === 'compound' || type === 'final';
+  if (!isSupportedType || history !== false || invoke.length > 0 || exit.length > 0 || after.length > 0)
+    throwUnsupportedState(state);
+  if (type === 'final' && state.parent !== machine.root) throwUnsupportedState(state);
+  return {
+    path: state.path,
+    parent,
+    entry: state.entry.map((action) => compileAction(machine, action)),
+    always: [],
+    on: new Map(),
+    output: (state.output as OutputFunction | undefined) ?? null,
+    final: type === 'final',
+  };
+}
+
+/** Compiles the edges that leave a state. */
+function compileEdges(
+  machine: AnyStateMachine,
+  state: AnyStateNode,
+  node: Mutable<MachineNode>,
+  nodeOf: (s: AnyStateNode) => MachineNode,
+): void {
+  const edgesOf = (transitions: readonly AnyTransition[], event: string): Edge[] =>
+    transitions.map((transition, index) => ({
+      id: edgeId(state.path, event, index),
+      ...compileEdge(machine, state, transition, nodeOf),
+    }));
+  const on = new Map<string, Edge[]>();
+  for (const [descriptor, transitions] of state.transitions) {
+    // The only XState event or wildcard that a compiled machine supports is `CHILD_DONE`.
+    if (descriptor !== CHILD_DONE && /[*]|^xstate\./.test(descriptor)) throwUnsupportedState(state);
+    on.set(descriptor, edgesOf(transitions, descriptor));
+  }
+  node.on = on;
+  node.always = edgesOf(state.always ?? [], 'always');
+  // A targetless `always` edge would loop forever.
+  if (node.always.some(({ enter }) => enter.length === 0)) throwUnsupportedState(state);
+}
+
+type AnyTransition = NonNullable<AnyStateNode['always']>[number];
+
+function compileEdge(
+  machine: AnyStateMachine,
+  source: AnyStateNode,
+  { target, guard, actions, reenter }: AnyTransition,
+  nodeOf: (state: AnyStateNode) => MachineNode,
+): Omit<Edge, 'id'> {
+  const to = target?.[0] as AnyStateNode | undefined;
+  if (reenter || to === source || (target !== undefined && target.length > 1)) throwUnsupportedState(source);
+  const compiledActions = actions.map((action) => compileAction(machine, action));
+  return {
+    guard: guard === undefined ? null : compileGuard(machine, guard),
+    actions: compiledActions,
+    enter: to === undefined ? [] : entryPath(source, to).map(nodeOf),
+    isNoOp: to === undefined && compiledActions.length === 0,
+  };
+}
+
+/** The path from below the common ancestor of source and target down to the target's initial leaf. */
+function entryPath(source: AnyStateNode, target: AnyStateNode): readonly AnyStateNode[] {
+  const ancestors = new Set<AnyStateNode>();
+  for (let state: AnyStateNode | undefined = source; state !== undefined; state = state.parent) ancestors.add(state);
+  const enteredStates: AnyStateNode[] = [];
+  for (let state: AnyStateNode | undefined = target; state !== undefined; state = state.parent) {
+    if (ancestors.has(state)) break;
+    enteredStates.unshift(state);
+  }
+  // A target above its source would have to be exited and re-entered, which is not supported.
+  if (enteredStates.length === 0) throwUnsupportedState(source);
+  return [...enteredStates, ...initialDescendants(target)];
+}
+
+/** The states that are entered by default below this one. */
+function initialDescendants(state: AnyStateNode): readonly AnyStateNode[] {
+  if (state.type !== 'compound') return [];
+  const next = state.initial.target[0] as AnyStateNode;
+  if (state.initial.actions.length > 0) throwUnsupportedState(state);
+  return [next, ...initialDescendants(next)];
+}
+
+function compileGuard(machine: AnyStateMachine, guard: unknown): Guard {
+  const name = typeof guard === 'string' ? guard : (guard as { readonly type: string }).type;
+  const params = typeof guard === 'string' ? undefined : (guard as { readonly params?: unknown }).params;
+  const predicate = implementationsOf(machine).guards[name];
+  if (typeof predicate !== 'function' || isGuardCombinator(predicate) || typeof params === 'function') {
+    throw new InvariantError(`guard ${name} of ${machine.id} is not supported by compiled machines`);
+  }
+  return (context, event) =>
+    Boolean((predicate as (args: object, params: unknown) => unknown)({ context, event }, params));
+}
+
+function requireDefined<T>(value: T | undefined, description: string): T {
+  if (value === undefined) throw new InvariantError(`there is no ${description}`);
+  return value;
+}
+
+function throwUnsupportedState(state: AnyStateNode): never {
+  throw new InvariantError(`state ${state.id} uses a feature that compiled machines do not support`);
+}

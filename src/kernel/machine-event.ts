@@ -1,0 +1,196 @@
+// Maps the closed vocabulary of inputs to machine events. No other module sends an event from outside.
+
+import type { AgentEvent, ProposeEvent } from '../../machines/agent.js';
+import type { StartRunEvent } from '../../machines/high-risk-run.js';
+import type { ReportEvent } from '../../machines/external/caller-report.js';
+import type { MediatedEvent, ResultEvent } from '../../machines/mediated.js';
+import type { OrchestratorEvent } from '../../machines/orchestrator.js';
+import type { CommandEvent } from '../../machines/session.js';
+import type { StepEvent } from '../../machines/step.js';
+import type { ApprovalBallot } from '../core/contract/run/approval.js';
+import type { GatheredFacts, SandboxFacts } from '../core/contract/run/effect.js';
+import type {
+  FactsInput,
+  ProposalInput,
+  ReportInput,
+  ResultInput,
+  SessionInput,
+  StartRunInput,
+  VoteInput,
+} from '../core/contract/run/entry.js';
+import type { Artifact } from '../core/contract/artifact-ref.js';
+import { toCancelReason } from '../core/contract/free-text.js';
+import { isJsonObject, type JsonObject } from '../core/contract/json.js';
+import { SessionSpec } from '../core/contract/session/session-spec.js';
+import { attachText } from '../core/step/explanation/tool-words.js';
+import { isConforming } from '../core/contract/validators.js';
+import { InvariantError } from '../core/errors.js';
+import type { Policy } from '../core/policy/policy.js';
+import type { StepWork } from '../core/session/turn-builder.js';
+import type { TreeInput } from './decision.js';
+import { canHavePrefix } from './payload-limit.js';
+
+/** The machine event for an input. `open` has none: it starts the tree. */
+export function toMachineEvent(
+  { recorded, materials }: TreeInput,
+  policy: Policy | null,
+): AgentEvent | OrchestratorEvent | StepEvent | MediatedEvent {
+  switch (recorded.kind) {
+    case 'open':
+      throw new InvariantError('`open` starts a tree, so it has no machine event');
+    case 'start_agent':
+      return { ...recorded, type: 'START_AGENT' };
+    case 'proposal':
+      return proposeEvent(recorded, materials, policy);
+    case 'facts':
+      return { type: 'FACTS', facts: withOtherFacts(factsWithReservations(recorded), recorded) };
+    case 'result':
+      return resultEvent(recorded, materials);
+    case 'report':
+      return reportEvent(recorded, materials);
+    case 'end':
+      return { type: 'END' };
+    case 'cancel':
+      return { type: 'CANCEL', reason: toCancelReason(recorded.reason) };
+    case 'interrupt':
+      return { type: 'INTERRUPT' };
+    case 'wake':
+      return { type: 'WAKE', time: recorded.time, overlay: recorded.overlay };
+    case 'start_run':
+      return startRunEvent(recorded, materials);
+    case 'vote':
+      return { type: 'VOTE', ballot: ballotOf(recorded), overlay: recorded.overlay };
+    case 'open_session':
+    case 'session':
+      throw new InvariantError('a session command needs the state of the tree: use `commandEvent`');
+    case 'resolve':
+    case 'access':
+    case 'restore':
+    case 'rotate_key':
+      throw new InvariantError(`\`${recorded.kind}\` changes no run, so it has no machine event`);
+  }
+}
+
+function proposeEvent(recorded: ProposalInput, materials: readonly Artifact[], policy: Policy | null): ProposeEvent {
+  const [payload] = materials;
+  if (payload === undefined) throw new InvariantError('a proposal must bring its payload');
+  if (recorded.prefix !== undefined && !canHavePrefix(recorded, policy))
+    throw new InvariantError('a payload within the limit must be complete');
+  const { input_id, time, seen, prompt = null } = recorded;
+  // The response follows the payload and, if present, the prompt.
+  const response = materials[prompt === null ? 1 : 2];
+  return {
+    type: 'PROPOSE',
+    input_id,
+    time,
+    payload: recorded.payload,
+    raw: recorded.prefix === undefined ? payload.bytes : null,
+    seen,
+    recorded_response: response === undefined ? null : decoder.decode(response.bytes),
+    tokens: recorded.tokens,
+    prompt,
+    overlay: recorded.overlay,
+  };
+}
+
+/** C82: a quota counts reserved bytes and files as used. */
+function factsWithReservations({ facts, reserved }: FactsInput): SandboxFacts {
+  if (reserved === undefined) return facts;
+  const { paths, usage } = facts;
+  if (usage === null) return facts;
+  return { paths, usage: { bytes: usage.bytes + reserved.bytes, files: usage.files + reserved.files } };
+}
+
+/** The facts with what was read of counters and decision points. */
+function withOtherFacts(facts: SandboxFacts, { counters, decisions }: FactsInput): GatheredFacts {
+  if (counters === undefined && decisions === undefined) return facts;
+  return { ...facts, ...(counters && { counters }), ...(decisions && { decisions }) };
+}
+
+function resultEvent(recorded: ResultInput, materials: readonly Artifact[]): ResultEvent {
+  const { status, cause, explanation, time } = recorded;
+  const material = recorded.result === null ? undefined : materials[0];
+  const words = explanation === undefined ? undefined : materials.at(-1);
+  if (explanation !== undefined && words !== undefined && status === 'failed') {
+    const tool_words = attachText(explanation, decoder.decode(words.bytes));
+    return { type: 'RESULT', status, cause, result: null, result_ref: recorded.result, tool_words, time };
+  }
+  if (material === undefined) {
+    if (status === 'done') throw new InvariantError('a result that is done must bring its content');
+    return { type: 'RESULT', status, cause, result: null, result_ref: null, time };
+  }
+  // The engine's own text, hashed in the ledger; no agent wrote it.
+  const result: unknown = JSON.parse(decoder.decode(material.bytes));
+  if (!isJsonObject(result)) throw new InvariantError('a result must be a JSON object');
+  if (status !== 'done') return { type: 'RESULT', status, cause, result: null, result_ref: recorded.result, time };
+  return { type: 'RESULT', status, cause, result, result_ref: recorded.result, time };
+}
+
+function reportEvent(recorded: ReportInput, [material]: readonly Artifact[]): ReportEvent {
+  const { status, result: result_ref, actor, match, time } = recorded;
+  const result: unknown = material === undefined ? null : JSON.parse(decoder.decode(material.bytes));
+  if (result !== null && !isJsonObject(result)) throw new InvariantError('a reported result must be a JSON object');
+  return { type: 'REPORT', status, result, result_ref, reported: { actor, match }, time };
+}
+
+function startRunEvent(recorded: StartRunInput, [material]: readonly Artifact[]): StartRunEvent {
+  const { run_kind, actor, person, role_id, lane_id, request, inputs, facts, overlay, time } = recorded;
+  const parsed: unknown = material === undefined ? null : JSON.parse(decoder.decode(material.bytes));
+  const { action, args } = isJsonObject(parsed) ? parsed : {};
+  if (typeof action !== 'string' || !isJsonObject(args)) throw new InvariantError('a run is started without a request');
+  return {
+    type: 'START_RUN',
+    run_kind,
+    actor,
+    person,
+    role_id,
+    lane_id,
+    act: { action, args },
+    request,
+    inputs,
+    facts,
+    overlay,
+    time,
+  };
+}
+
+/** @throws InvariantError if the artifact is not a valid spec; the caller must have checked it */
+export function parseSpecArtifact(artifact: Artifact | undefined): SessionSpec {
+  const value: unknown = artifact === undefined ? null : JSON.parse(decoder.decode(artifact.bytes));
+  if (isConforming(SessionSpec, value)) return value as SessionSpec;
+  throw new InvariantError('a session without a spec');
+}
+
+/** The event for a session command, with the state of the tree that the session rules need. */
+export function commandEvent(
+  { command, time, input_id, by, vouch, overlay }: SessionInput,
+  [material]: readonly Artifact[],
+  work: StepWork,
+): CommandEvent {
+  const report = command.name === 'next' && command.report !== null ? parseReportArtifact(material) : null;
+  const new_spec = command.name === 'rebase' ? parseSpecArtifact(material) : null;
+  const { actor, role } = by;
+  return {
+    type: 'COMMAND',
+    command,
+    context: { time, input_id, actor, role, vouch, report, new_spec, work },
+    overlay,
+  };
+}
+
+function parseReportArtifact(material: Artifact | undefined): JsonObject {
+  const value: unknown = material === undefined ? null : JSON.parse(decoder.decode(material.bytes));
+  if (!isJsonObject(value)) throw new InvariantError('a report must be a JSON object');
+  return value;
+}
+
+/** The timestamp is the recorded one; the approver's own claim does not count. */
+const ballotOf = ({ digests, decision, approver, run_id, time }: VoteInput): ApprovalBallot => ({
+  digests,
+  decision,
+  approver,
+  at: time,
+  for_run: run_id,
+});
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

@@ -1,0 +1,313 @@
+// A run tree: live actors that take one input at a time and return a decision. It uses no clock, no randomness and no
+// I/O, so folding the same inputs always gives the same entries, commands and replies.
+//
+// Invariants:
+//   K1. Entries have the order in which the machines emitted them; the first is the input.
+//   K2. Only inputs of the closed vocabulary reach an actor, and only the addressed actor: `xstate.*` cannot enter.
+//   K3. An input that the addressed run cannot take changes no state and is recorded as refused (C50).
+//   K4. A machine error is a bug: `decide` throws, and the caller must drop the tree and fold it again.
+
+import type { AnyStateMachine } from 'xstate';
+import type { Command, Emission, RunTermination } from '../../machines/emission.js';
+import { stepId } from '../../machines/agent.js';
+import type { Artifact } from '../core/contract/artifact-ref.js';
+import type { ApprovalBook } from '../core/contract/run/approval.js';
+import type { OpenInput, OpenSessionInput, ResolveInput, SessionInput } from '../core/contract/run/entry.js';
+import type { RunContext } from '../core/contract/run/run-context.js';
+import type { SessionVouch } from '../core/contract/session/session-command.js';
+import { isRecordedInput } from '../core/contract/validators.js';
+import { InvariantError } from '../core/errors.js';
+import { authorizeOrchestrator } from '../core/policy/authorize-run.js';
+import type { Policy } from '../core/policy/policy.js';
+import { resolvedEvent } from '../core/run/audit-events.js';
+import { createSessionVouch, type Secrets } from '../core/session/step-proof.js';
+import type { SessionState } from '../core/session/session-state.js';
+import { proposalKey } from '../core/step/validate-schema.js';
+import type { Actors, ActorInit, ActorState } from './interpreter/actors.js';
+import { readApprovalBook, readSession } from './context-readers.js';
+import { DEFAULT_INTERPRETER } from './interpreter/default-interpreter.js';
+import { DecisionBuilder } from './decision-builder.js';
+import type { Decision, Timer, TreeInput } from './decision.js';
+import type { Interpretation } from './interpreter/interpreter.js';
+import { rootContext } from './root-context.js';
+import type { PersistedActor } from './interpreter/persisted-actor.js';
+import { machinesFor, pinnedArtifacts, policyOf } from './pinned-policy.js';
+import { recordAccess, recordLedgerEvent, recordRefusal } from './record-refusal.js';
+import { commandEvent, toMachineEvent, parseSpecArtifact } from './machine-event.js';
+import { configurationOf } from '../../machines/run-artifacts.js';
+import { isReservedForSession } from './session-inputs.js';
+import { startActors } from './interpreter/start-actors.js';
+import { collectStepWork } from './step-work.js';
+import type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
+import { redactInspection } from './interpreter/redact-inspection.js';
+
+export type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
+
+/** One tree. `decide` advances it in place. Create it new, or with `restoreTree`. */
+export class Tree {
+  readonly tree_id: string;
+  readonly #builder: DecisionBuilder;
+  readonly #interpretation: Interpretation;
+  #openInput: OpenInput | OpenSessionInput | null = null;
+  #policy: Policy | null = null;
+  #actors: Actors | null = null;
+  #failure: unknown = null;
+
+  constructor(tree_id: string, interpretation: Interpretation = { interpreter: DEFAULT_INTERPRETER }) {
+    this.tree_id = tree_id;
+    this.#interpretation = interpretation;
+    this.#builder = new DecisionBuilder(tree_id);
+  }
+
+  /** The number of entries, and the hash of the last one. */
+  get head(): { readonly seq: number; readonly prev: string } {
+    return this.#builder.head;
+  }
+
+  /** Whether the root run has ended. Every later input is refused. */
+  get hasEnded(): boolean {
+    return this.#actors?.output !== undefined;
+  }
+
+  /** How the root run ended. @throws InvariantError while it has not */
+  get ending(): Omit<RunTermination, 'run_id'> {
+    const output = this.#actors?.output;
+    if (output === undefined) throw new InvariantError(`run ${this.tree_id} has not ended`);
+    return { state: output.state, reason: output.end.reason };
+  }
+
+  /** Commands without a result. */
+  get pending(): readonly Command[] {
+    return this.#builder.pending;
+  }
+
+  get timers(): readonly Timer[] {
+    return this.#builder.timers;
+  }
+
+  /** The tree's policy; null until it is open. */
+  get policy(): Policy | null {
+    return this.#policy;
+  }
+
+  /** The orchestrator or agent run of this id, including ended runs; null if unknown. */
+  run(run_id: string): KnownRun | null {
+    return this.#builder.run(run_id);
+  }
+
+  /** The deduplication id of a payload, or null if it is not a proposal (C19). */
+  proposalKey(payload: Uint8Array): string | null {
+    return this.#policy === null ? null : proposalKey(payload, this.#policy);
+  }
+
+  /** Every orchestrator and agent run, in the order of creation. */
+  get runs(): readonly KnownRun[] {
+    return this.#builder.runs;
+  }
+
+  /** Whether this run or step can take inputs now. */
+  isLive(run_id: string): boolean {
+    return this.#actors?.isLive(run_id) === true;
+  }
+
+  /**
+   * Decides one input. @returns what it caused; the caller must commit it before acting on it
+   * @throws InvariantError if a machine fails, or, with the tree unchanged, if the input is invalid
+   * @throws PolicyError POLICY_INVALID if an `open` brings a policy that cannot be parsed
+   */
+  decide(input: TreeInput): Decision {
+    const { recorded } = input;
+    if (this.#failure !== null) throw new InvariantError('a machine failed before', this.#failure);
+    if (input.checked !== true && !isRecordedInput(recorded))
+      throw new InvariantError('the input does not match the schema of recorded inputs');
+    this.#builder.begin(recorded, input.materials);
+    const refused = !this.#apply(input);
+    if (refused) recordRefusal(this.#builder, this.tree_id, recorded, this.#sessionContext);
+    return this.#builder.finish(refused);
+  }
+
+  snapshot(): TreeSnapshot {
+    if (this.#actors === null || this.#openInput === null)
+      throw new InvariantError('a tree that is not open has no snapshot');
+    return {
+      tree_id: this.tree_id,
+      ...this.head,
+      open: this.#openInput,
+      runs: this.runs,
+      pending: this.pending,
+      timers: this.timers,
+      unsettled: this.#builder.unsettled,
+      mediated: this.#builder.mediated,
+      ...(this.#openInput.kind === 'open_session' ? { touched: this.#builder.touchedFiles.toSnapshot() } : {}),
+      machine: this.#actors.getPersistedSnapshot(),
+    };
+  }
+
+  /** Restores a snapshot. `policies` are the artifacts of the tree's `open`. */
+  restore(snapshot: TreeSnapshot, policies: readonly Artifact[]): void {
+    this.#openInput = snapshot.open;
+    this.#policy = policyOf(pinnedArtifacts(snapshot.open, policies));
+    this.#start(rootContext(snapshot.open), { persisted: snapshot.machine as PersistedActor });
+    this.#builder.restore(snapshot);
+  }
+
+  /** Stops the actors and releases them from memory. The tree stays readable and decides nothing more. */
+  stop(): void {
+    this.#actors?.stop();
+  }
+
+  #apply(input: TreeInput): boolean {
+    const { recorded } = input;
+    if (recorded.kind === 'open') return this.#openRoot(recorded, input.materials);
+    if (recorded.kind === 'open_session') return this.#openSession(recorded, input.materials);
+    if (recorded.kind === 'session') return this.#applyCommand(recorded, input.materials);
+    if (recorded.kind === 'resolve') return this.#resolve(recorded);
+    if (recorded.kind === 'restore' || recorded.kind === 'rotate_key')
+      return recordLedgerEvent(this.#builder, this.tree_id, recorded);
+    if (recorded.kind === 'access') return recordAccess(this.#builder, this.tree_id, recorded, this.#sessionContext);
+    // The session starts the runs of an activation itself: it counts them, and waits for them by id.
+    const knownRun = this.run(recorded.run_id);
+    if (this.#openInput?.kind === 'open_session' && isReservedForSession(recorded, knownRun)) return false;
+    const address = recorded.kind === 'facts' ? stepId(recorded.run_id) : recorded.run_id;
+    if (!this.isLive(address)) return false;
+    const event = toMachineEvent(input, this.#policy);
+    const pendingCommand =
+      recorded.kind === 'facts' || recorded.kind === 'result' ? this.#builder.pendingCommand(recorded.run_id) : null;
+    // This must precede the event, which ends the run.
+    if (recorded.kind === 'result' && pendingCommand?.kind === 'perform') {
+      if (recorded.status === 'unknown') this.#builder.noteUnknown(pendingCommand);
+      if (recorded.status === 'done') this.#builder.noteDone(pendingCommand);
+    }
+    const isAccepted = this.#runGuarded(() => this.#actors?.send(address, event) === true);
+    if (isAccepted && pendingCommand !== null) this.#builder.removePending(pendingCommand);
+    return isAccepted;
+  }
+
+  /** D8: the run's own state does not change. If its agent is still live, it may make the same request again. */
+  #resolve(recorded: ResolveInput): boolean {
+    const run = this.#builder.settle(recorded.run_id);
+    if (run === null) return false;
+    this.#builder.record({ type: 'audit_event', body: resolvedEvent(run.context, recorded) });
+    const event = { type: 'RESOLVED', request_hash: run.request_hash };
+    for (const { run_id, run_kind } of this.runs.map(({ context }) => context)) {
+      if (run_kind === 'agent' && recorded.run_id.startsWith(`${run_id}.`) && this.isLive(run_id))
+        this.#runGuarded(() => this.#actors?.send(run_id, event));
+    }
+    return true;
+  }
+
+  /** Runs whose effect has an unknown outcome. */
+  get unsettled(): readonly UnsettledRun[] {
+    return this.#builder.unsettled;
+  }
+
+  /** The runs that people have started and that have not ended: promotions, exports and acts of operators. */
+  get pendingHighRiskRuns(): readonly RunContext[] {
+    return this.#builder.mediated.filter(isStartedByPerson);
+  }
+
+  /** The approval requests of a live run, with their ballots (D7); null if the run has none. */
+  approvals(run_id: string): ApprovalBook | null {
+    return readApprovalBook(this.actorState(run_id)?.memory);
+  }
+
+  /** State and context of a live run or step; null if it is not live. */
+  actorState(id: string): ActorState | null {
+    return this.#actors?.stateOf(id) ?? null;
+  }
+
+  #openRoot(open: OpenInput, materials: readonly Artifact[]): boolean {
+    if (this.#openInput !== null || open.run_id !== this.tree_id) return false;
+    this.#openInput = open;
+    this.#policy = policyOf(pinnedArtifacts(open, materials));
+    const run = rootContext(open);
+    const event = { type: 'AUTHORIZE', verdict: authorizeOrchestrator(run), overlay: null, digest: null };
+    this.#start(run, { input: { run, inputs: configurationOf(open) } });
+    return this.#runGuarded(() => this.#actors?.send(run.run_id, event) === true);
+  }
+
+  /** The case of the tree. */
+  get case_id(): string | null {
+    return this.#openInput?.case_id ?? null;
+  }
+
+  /** The session of this tree; null for a run tree. */
+  get session(): SessionState | null {
+    return readSession(this.actorState(this.tree_id)?.memory ?? this.#actors?.output);
+  }
+
+  /**
+   * The nonces and hashes that the next command of this name must be recorded with. A run tree refuses the command
+   * anyway.
+   */
+  vouch(command: string, secrets: Secrets): SessionVouch {
+    return createSessionVouch(this.tree_id, this.session, command, secrets);
+  }
+
+  #openSession(open: OpenSessionInput, materials: readonly Artifact[]): boolean {
+    if (this.#openInput !== null || open.run_id !== this.tree_id) return false;
+    const spec = parseSpecArtifact(materials[pinnedArtifacts(open, materials).length]);
+    this.#openInput = open;
+    this.#policy = policyOf(pinnedArtifacts(open, materials));
+    this.#start(rootContext(open), {
+      input: { base: rootContext(open), open, spec, inputs: configurationOf(open) },
+    });
+    return true;
+  }
+
+  #applyCommand(recorded: SessionInput, materials: readonly Artifact[]): boolean {
+    const session = this.session;
+    const policy = this.#policy;
+    if (session === null || recorded.run_id !== this.tree_id || policy === null) return false;
+    const { touchedFiles } = this.#builder;
+    const work = collectStepWork(session, { policy, touched: touchedFiles, isLive: (run_id) => this.isLive(run_id) });
+    const event = commandEvent(recorded, materials, work);
+    const isAccepted = this.#runGuarded(() => this.#actors?.send(this.tree_id, event) === true);
+    // Once a step is reported, no query asks for the changes of its runs.
+    touchedFiles.retainRuns(this.session?.outstanding?.run_ids ?? []);
+    return isAccepted;
+  }
+
+  #start({ run_id }: RunContext, from: ActorInit): void {
+    if (this.#policy === null) throw new InvariantError('a tree starts with its policy');
+    const machines = machinesFor(this.#policy);
+    const interpretation = redactInspection(this.#interpretation, this.#policy);
+    const isSession = this.#openInput?.kind === 'open_session';
+    if (isSession) this.#builder.touchedFiles.startTracking();
+    const machine: AnyStateMachine = isSession ? machines.session : machines.orchestrator;
+    const onEmission = (emission: Emission): void => {
+      this.#builder.record(emission);
+    };
+    this.#actors = this.#runGuarded(() => startActors(interpretation, { machine, id: run_id, from }, onEmission));
+  }
+
+  /** K4: after a machine error, every later decision throws. */
+  #runGuarded<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      this.#failure = error;
+      this.stop();
+      throw new InvariantError('a machine failed', error);
+    }
+  }
+
+  /** The context for audit events of a session, which is not a run; null for a run tree. */
+  get #sessionContext(): RunContext | null {
+    return this.#openInput?.kind === 'open_session' ? rootContext(this.#openInput) : null;
+  }
+}
+
+const isStartedByPerson = ({ run_kind, parent_run_id, root_run_id }: RunContext): boolean =>
+  run_kind === 'promotion' || run_kind === 'export' || (run_kind === 'tool_gateway' && parent_run_id === root_run_id);
+
+/** Continues a tree from a snapshot. `policies` are the artifacts of the tree's `open`: lanes, roles, actions. */
+export function restoreTree(
+  snapshot: TreeSnapshot,
+  policies: readonly Artifact[],
+  interpretation?: Interpretation,
+): Tree {
+  const tree = new Tree(snapshot.tree_id, interpretation);
+  tree.restore(snapshot, policies);
+  return tree;
+}
