@@ -2,7 +2,8 @@ import { createLogger, format, transports } from 'winston';
 import { parseOwnJson } from '../core/contract/json/own-json.js';
 import type { Log } from '../engine/ports/log.js';
 
-// winston's JSON does not escape C1 controls, bidirectional overrides and line separators, which terminals interpret.
+// winston's JSON does not escape controls from U+0080, bidirectional overrides and line separators, which terminals
+// interpret.
 const UNSAFE = /[\u007f-\u009f\u2028\u2029]|\p{Cf}/gu;
 const FIELD_CHARS_MAX = 2_000;
 /** Maximum depth of logged causes: an error can be its own cause. */

@@ -1,5 +1,6 @@
 // A rotation of case keys that is killed before its disk operations and its transactions: all content stays readable at
 // once, and the same command finishes it. KILLS=all kills before each operation of the rotation.
+// K5 is an invariant of case-keys.ts, C1 to C3 are those of rotate-case-keys.ts.
 
 import { beforeAll, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';

@@ -1,5 +1,5 @@
 // Every byte of the head file, damaged in every way: it returns one of the two heads that were written, or is reported
-// as damaged, and never anything else (D15, H1).
+// as damaged, and never anything else (D15, H1 of head-file.ts).
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

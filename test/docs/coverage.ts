@@ -22,7 +22,7 @@ export function citedIn(source: ts.SourceFile): ReadonlySet<string> {
 }
 
 /** Whether this is the first argument of `test(...)`, `describe.each(...)(...)` or similar. */
-function isTitle(node: ts.Node): boolean {
+export function isTitle(node: ts.Node): boolean {
   const call = node.parent;
   if (!ts.isCallExpression(call) || call.arguments[0] !== node) return false;
   const [name = ''] = call.expression.getText().split(/[.(]/, 1);

@@ -1,3 +1,5 @@
+// How inputs become ticks. E1 is an invariant of ledger-engine.ts, T2 one of tick.ts.
+
 import { describe, expect, test } from '@jest/globals';
 import { InputQueue, LIMITS, SHARED_LIMITS } from '../../src/engine/tick/input-queue.js';
 import type { QueuedInput } from '../../src/engine/tick/input-outcome.js';

@@ -1,4 +1,5 @@
-// A worker decides the next tick while a commit is in flight: nothing may build on what fails of the first.
+// A worker decides the next tick while a commit is in flight: nothing may build on what fails of the first. Titles
+// name invariants: E of ledger-engine.ts, W of shared-writer.ts.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ephemeralKey } from '../../src/stores/keys/session-key.js';

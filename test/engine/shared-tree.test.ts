@@ -1,4 +1,5 @@
 // One tree with two agent runs, and trees that share a tick: the actions of one must not count as those of another.
+// E2 is an invariant of ledger-engine.ts.
 
 import { afterEach, expect, test } from '@jest/globals';
 import { memoryHeadStore } from '../../src/stores/memory/memory-head-store.js';

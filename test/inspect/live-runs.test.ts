@@ -1,4 +1,4 @@
-// XState inspectors attached to active runs: what they see, and that they cannot affect a run (K2).
+// XState inspectors attached to active runs: what they see, and that they cannot affect a run (K2 of tree.ts).
 
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { createInspector, type StatelyInspectionEvent } from '@statelyai/inspect';

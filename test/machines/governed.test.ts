@@ -75,7 +75,7 @@ test("U-01 U-06 D16: our interpreter and XState decide the same, and each can co
         const isReporting = reporting.some((run) => run.run_id === run_id);
         seen.add(run_id === AGENT ? ending : isReporting ? `reporting ${ending}` : 'other');
       }
-      // M6: none outlives its agent run.
+      // M6 of mediated.ts: none outlives its agent run.
       if (d.endings[AGENT] !== undefined) expect(d.reporting).toEqual([]);
     }),
     { seed: 3, numRuns: sized(70, 120) },

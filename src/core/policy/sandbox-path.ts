@@ -37,7 +37,7 @@ export const SANDBOX_ROOT = '/sandbox/';
 /** Reserved for temporary files of the executor (C30). The comparison ignores upper and lower case. */
 const RESERVED_PREFIX = '.turnpike-';
 
-// C0, DEL, C1 and the backslash (C28): each has a special meaning for some program that reads names.
+// Control characters and the backslash (C28): each has a special meaning for some program that reads names.
 const ILLEGAL_CHARACTER = /[\u0000-\u001f\u007f-\u009f\\]/;
 const ASCII = /^[\u0000-\u007f]*$/;
 

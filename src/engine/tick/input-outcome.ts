@@ -13,7 +13,10 @@ export interface QueuedInput {
   readonly queuedAt: number;
 }
 
-/** The outcome of one input. It joins the batch whole or not at all: a tree that fails halfway leaves nothing (E4). */
+/**
+ * The outcome of one input. It joins the batch whole or not at all: a tree that fails halfway leaves nothing (E4 of
+ * ledger-engine.ts).
+ */
 export interface InputOutcome extends BatchContribution {
   readonly item: QueuedInput;
   readonly decisions: Decision[];

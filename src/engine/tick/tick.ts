@@ -1,4 +1,5 @@
-// One tick: the inputs that share a transaction, from first look to finished batch.
+// One tick: the inputs that share a transaction, from first look to finished batch. E2 and E4 are invariants of
+// ledger-engine.ts.
 //
 //   T1. Inputs of different trees advance together: all decide, then all effects answer, then all decide again.
 //       Deciding and reading files evict each other from the processor's caches, so they alternate rarely.

@@ -250,7 +250,7 @@ const refuse = (): never => {
   throw new InvariantError('nothing is executed in a restore');
 };
 
-/** X3: the engine takes a throw for an unknown outcome. */
+/** X3 of restore-home.ts: the engine takes a throw for an unknown outcome. */
 const NO_EFFECTS: Effects = { gather: refuse, run: refuse, settle: refuse, isElsewhere: true };
 
 const nothing = (): void => undefined;

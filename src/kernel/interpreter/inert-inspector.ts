@@ -1,6 +1,6 @@
 // Inspection events of live runs for inspectors of the embedding service. XState passes its own actors, events and
 // contexts to an inspector, which could send an event, or change one before it is recorded. Events may enter a run only
-// as inputs (K2), so an inspector receives copies, and actors that ignore events.
+// as inputs (K2 of tree.ts), so an inspector receives copies, and actors that ignore events.
 
 import { matchesState, type InspectionEvent, type Observer, type StateValue } from 'xstate';
 import {

@@ -5,8 +5,8 @@
 //
 //   N1. Names are cached only while this store is the only writer; it adds what it commits. A writer that was replaced
 //       (for example, it lost its lock while it was stopped) does not notice here, and need not. A mark that it finds
-//       never changes; one that it does not find leads to a batch, which W1 rejects. From then on it caches nothing and
-//       reads what others have written, like every reader.
+//       never changes; one that it does not find leads to a batch, which W1 of sqlite-writer.ts rejects. From then on
+//       it caches nothing and reads what others have written, like every reader.
 //   N2. A scope is cached completely or not at all. A scope that was evicted or is too large is not loaded again; it is
 //       queried in the database each time.
 //   N3. When the tail loads rows of other writers, or drops its own, the whole cache is cleared.

@@ -1,4 +1,5 @@
-// Nothing that was answered is lost, nothing happens twice, and the ledger contradicts nothing, whatever fails.
+// Nothing that was answered is lost, nothing happens twice, and the ledger contradicts nothing, whatever fails. Titles
+// name invariants: V of shared-counters.ts, W of shared-writer.ts, Q of shared-reservations.ts.
 
 import { describe, expect, test } from '@jest/globals';
 import { sized } from '../../fixtures/campaign.js';

@@ -1,5 +1,5 @@
 // Reservations against a model that makes the decided changes in any order, except that changes at one path keep the
-// order of their decisions: the counted amount is never less than the result (Q1).
+// order of their decisions: the counted amount is never less than the result (Q1 of shared-reservations.ts).
 
 import { describe, expect, test } from '@jest/globals';
 import type { PathFact } from '../../../src/core/contract/run/effect.js';

@@ -1,4 +1,5 @@
 // One trace for each run tree, as a collector on loopback sees it: through HTTP, MCP, a tool and an upstream server.
+// V5 is an invariant of run-traces.ts.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';

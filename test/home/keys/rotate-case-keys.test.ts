@@ -1,4 +1,5 @@
-// The key of a case is replaced while its run trees are live and other work goes on in the same process.
+// The key of a case is replaced while its run trees are live and other work goes on in the same process. C1 and C2 are
+// invariants of rotate-case-keys.ts.
 
 import { describe, expect, test } from '@jest/globals';
 import { readdirSync } from 'node:fs';

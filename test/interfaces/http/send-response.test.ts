@@ -1,4 +1,5 @@
 // Sends responses over a real socket: they are charged to their token, and their source ends with the client.
+// A4 is an invariant of admission-schedule.ts.
 
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import fastify, { type FastifyInstance } from 'fastify';

@@ -1,3 +1,5 @@
+// The table-driven form of a machine. R3 is an invariant of run.ts.
+
 import { describe, expect, test } from '@jest/globals';
 import {
   assign,

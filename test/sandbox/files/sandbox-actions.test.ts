@@ -24,7 +24,7 @@ beforeEach(() => {
 
 afterEach(() => {
   sandbox.close();
-  // W4, after every single test.
+  // W4 of sandbox-walk.ts, after every single test.
   expect(openDescriptors()).toBe(descriptors);
   directory.remove();
 });

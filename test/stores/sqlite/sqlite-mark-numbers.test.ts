@@ -1,4 +1,5 @@
-// A writer that caches the names of marks behaves exactly like one that queries the database each time.
+// A writer that caches the names of marks behaves exactly like one that queries the database each time. N1 to N3 are
+// invariants of sqlite-mark-numbers.ts, W2 is one of sqlite-writer.ts.
 
 import { rmSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';

@@ -18,7 +18,7 @@ import { findShapeMistakes, isTooLarge } from './spec-shape.js';
 const SANDBOX_ROOT = '/sandbox/';
 /** Names with this prefix, in either case, are reserved for the executor (C30). */
 const RESERVED = /^\.turnpike-/i;
-// C0, DEL, C1 and the backslash (C28).
+// Control characters and the backslash (C28).
 const ILLEGAL = /[\u0000-\u001f\u007f-\u009f\\]/;
 
 /** `spec` is not null exactly when no finding is an error. */

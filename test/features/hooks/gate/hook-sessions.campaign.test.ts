@@ -1,5 +1,6 @@
-// Many sessions of coding agents with parallel calls (0064, G3): no decision waits for the report of another call,
-// every run ends, and the replay of the ledger is equal. `SESSIONS=1000` is for the figure of docs/guarantees.md.
+// Many sessions of coding agents with parallel calls (0064, G3 of hook-gate.ts): no decision waits for the report of
+// another call, every run ends, and the replay of the ledger is equal. `SESSIONS=1000` is for the figure of
+// docs/guarantees.md.
 
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
