@@ -5,12 +5,12 @@
 import type { Config } from 'jest';
 
 const suites = {
-  testEnvironment: './jest.environment.mjs',
+  testEnvironment: './test/jest/environment.mjs',
   roots: ['<rootDir>/test'],
   extensionsToTreatAsEsm: ['.ts'],
-  resolver: './jest.resolver.mjs',
-  globalSetup: './jest.setup.mjs',
-  globalTeardown: './jest.teardown.mjs',
+  resolver: './test/jest/resolver.mjs',
+  globalSetup: './test/jest/setup.mjs',
+  globalTeardown: './test/jest/teardown.mjs',
   moduleNameMapper: {
     // Below `build/packages` what is imported is JavaScript.
     '^(\\.{1,2}/(?!chunk-).*)\\.js$': '$1',
@@ -18,7 +18,7 @@ const suites = {
     '^typebox/(.*)$': '<rootDir>/build/packages/typebox/$1.js',
     '^(kysely|libphonenumber-js|pg|typescript|winston|yaml)$': '<rootDir>/build/packages/shared/$1.cjs',
   },
-  transform: { '^.+\\.ts$': '<rootDir>/jest.transform.mjs' },
+  transform: { '^.+\\.ts$': '<rootDir>/test/jest/transform.mjs' },
 } as const satisfies NonNullable<Config['projects']>[number];
 
 /** These decide no input of a tree, or do it to test something else: another interpreter shows nothing in them. */

@@ -191,7 +191,8 @@ function actionEmission({ run, request, done }: MediatedMemory, target: AuditTar
 }
 
 /**
- * S4-76: a reference to the bundle of an export. Its hash is the executor's result, and its locator that of the request.
+ * S4-76: a reference to the bundle of an export. Its hash is the executor's result, and its locator that of the
+ * request.
  */
 function exportBundleRef({ run, request, done: { result } }: Pick<MediatedMemory, 'run' | 'request' | 'done'>) {
   if (run.run_kind !== 'export' || result === null) return null;

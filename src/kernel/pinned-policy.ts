@@ -68,8 +68,8 @@ export const definitionsOf = (policy: Policy): string =>
   );
 
 /**
- * The behaviour flags of a new tree. A tree does not have a flag that is not about its policy, so that a version without
- * the flag can read it.
+ * The behaviour flags of a new tree. A tree does not have a flag that is not about its policy, so that a version
+ * without the flag can read it.
  */
 export const newTreeFlags = (policy: Policy): Flags => flagsOf(FLAGS.filter(({ isFor }) => isFor?.(policy) ?? true));
 

@@ -7,7 +7,7 @@ import { PHASES } from '../../src/core/contract/run/phase.js';
 import { filesIn, ROOT, textOf } from '../sources.js';
 import { tableOf } from './tables.js';
 
-const { deadLinks } = (await import(pathToFileURL(join(ROOT, 'packed-documents.mjs')).href)) as {
+const { deadLinks } = (await import(pathToFileURL(join(ROOT, 'tools/package/packed-documents.mjs')).href)) as {
   readonly deadLinks: (documents: ReadonlyMap<string, string>, files: readonly string[]) => readonly string[];
 };
 

@@ -14,7 +14,7 @@ interface PackedDocuments {
   readonly rewritten: (path: string, text: string, packed: readonly string[]) => string;
   readonly deadLinks: (documents: ReadonlyMap<string, string>, packed: readonly string[]) => readonly string[];
 }
-const PROGRAM = 'packed-documents.mjs';
+const PROGRAM = 'tools/package/packed-documents.mjs';
 const { packedPaths, isDocument, rewritten, deadLinks } = (await import(
   pathToFileURL(join(ROOT, PROGRAM)).href
 )) as PackedDocuments;

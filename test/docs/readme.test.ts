@@ -15,7 +15,7 @@ const RUN_BY: Readonly<Record<string, readonly [file: string, words: string]>> =
   'npm ci && npm start': ['test/docs/examples.campaign.test.ts', "run('docs/examples/start.mjs'"],
   'npm ci && npm test': ['.ci/run', '\nnpm test -- '],
   'npm run test:campaigns': ['.ci/run', 'npm run test:campaigns'],
-  'npm run docs': ['test/docs/site.campaign.test.ts', "'site/build.mjs'"],
+  'npm run docs': ['test/docs/site.campaign.test.ts', "'tools/site/build.mjs'"],
   'npm pack': ['test/fixtures/installed-package.ts', "'pack'"],
   'node refund.mjs': ['test/docs/examples.campaign.test.ts', "put('refund.mjs', at)"],
   'turnpike init --template support': ['test/docs/examples.campaign.test.ts', "'init', '--template', 'support'"],

@@ -27,7 +27,7 @@ let output = '';
 
 // It fails on a dead link and on an exported symbol without a comment.
 beforeAll(async () => {
-  const { stdout } = await promisify(execFile)(process.execPath, [join(ROOT, 'site/build.mjs')], { cwd: ROOT });
+  const { stdout } = await promisify(execFile)(process.execPath, [join(ROOT, 'tools/site/build.mjs')], { cwd: ROOT });
   output = stdout;
 }, BUILD_MS_MAX);
 

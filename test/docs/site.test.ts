@@ -8,7 +8,7 @@ import { tempFolder } from '../fixtures/temp-folder.js';
 import { ROOT, textOf } from '../sources.js';
 
 /** A module of the site, which is plain JavaScript. */
-const site = async <T>(name: string): Promise<T> => (await import(pathToFileURL(join(ROOT, 'site', name)).href)) as T;
+const site = async <T>(name: string): Promise<T> => (await import(pathToFileURL(join(ROOT, 'tools/site', name)).href)) as T;
 
 interface Part {
   readonly title: string;
@@ -64,13 +64,13 @@ describe('the reading order', () => {
   test.each(['docs/tutorials/new.md', 'docs/how-to/new.md', 'docs/new.md', 'NEW.md'])(
     'refuses %s without a place',
     (path) => {
-      expect(() => placePages([...pages, path])).toThrow(`site/order.mjs: no part lists ${path}`);
+      expect(() => placePages([...pages, path])).toThrow(`tools/site/order.mjs: no part lists ${path}`);
     },
   );
 
   test('refuses a place without a page', () => {
     const left = pages.filter((path) => path !== 'docs/tutorials/auditor.md');
-    expect(() => placePages(left)).toThrow('site/order.mjs: there is no page docs/tutorials/auditor.md');
+    expect(() => placePages(left)).toThrow('tools/site/order.mjs: there is no page docs/tutorials/auditor.md');
   });
 });
 

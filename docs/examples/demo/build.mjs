@@ -20,7 +20,7 @@ export function buildIfNeeded(say) {
     encoding: 'utf8',
   });
   if (status !== 0) throw new Error(`the build failed:\n${stdout}`);
-  for (const step of ['bundle.mjs', 'help.mjs', 'charts.mjs']) {
+  for (const step of ['tools/build/bundle.mjs', 'tools/build/help.mjs', 'tools/build/charts.mjs']) {
     const done = spawnSync(process.execPath, [step], { cwd: ROOT, encoding: 'utf8' });
     if (done.status !== 0) throw new Error(`${step} failed:\n${done.stderr}`);
   }

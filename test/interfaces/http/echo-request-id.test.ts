@@ -1,5 +1,5 @@
-// The id of a request in the server of an embedding service; test/interfaces/http/routes/decision-routes.test.ts has the
-// handler.
+// The id of a request in the server of an embedding service; test/interfaces/http/routes/decision-routes.test.ts has
+// the handler.
 
 import { describe, expect, test } from '@jest/globals';
 import type { IncomingMessage, ServerResponse } from 'node:http';

@@ -227,7 +227,10 @@ function toPlainData(walk: YamlWalk, node: unknown): Json {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null;
 }
 
-/** C89: `010` is 10 in YAML 1.2 and 8 in YAML 1.1, and `0x1F` is a string to some readers: a limit must have one meaning. */
+/**
+ * C89: `010` is 10 in YAML 1.2 and 8 in YAML 1.1, and `0x1F` is a string to some readers: a limit must have one
+ * meaning.
+ */
 function checkNumber(walk: YamlWalk, node: Scalar): void {
   const source = String(node.source);
   if (!/^[-+]?0[0-9oxXbB_]/u.test(source)) return;

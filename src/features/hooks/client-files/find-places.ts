@@ -32,7 +32,10 @@ const FOLDERS_AT_A_TIME = 64;
 /** No repository is deeper. */
 const FOLDERS_ABOVE_MAX = 64;
 
-/** The folders above a project up to that of its repository, as `../../../adapters/`, the nearest first; none without a repository. */
+/**
+ * The folders above a project up to that of its repository, as `../../../adapters/`, the nearest first; none without a
+ * repository.
+ */
 export function foldersAbove(project: string): readonly string[] {
   const above: string[] = [];
   for (let prefix = ''; above.length < FOLDERS_ABOVE_MAX; prefix += '../../../adapters/') {

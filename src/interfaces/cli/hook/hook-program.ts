@@ -1,5 +1,5 @@
-// The hook program that `turnpike agents install` copies out of the package (`bundle-hook.mjs`). Clients start it as
-// `node FILE hook CLIENT ...`.
+// The hook program that `turnpike agents install` copies out of the package (`tools/build/bundle-hook.mjs`). Clients
+// start it as `node FILE hook CLIENT ...`.
 
 import { runHook } from './run-hook.js';
 

@@ -16,7 +16,7 @@ const read = (name: string): string => readFileSync(join(folder, name), 'utf8');
 let assets: readonly string[] = [];
 
 beforeAll(async () => {
-  await promisify(execFile)(process.execPath, [join(ROOT, 'bundle-page.mjs'), folder], { cwd: ROOT });
+  await promisify(execFile)(process.execPath, [join(ROOT, 'tools/build/bundle-page.mjs'), folder], { cwd: ROOT });
   assets = readdirSync(join(folder, 'assets')).map((name) => `assets/${name}`);
 });
 

@@ -7,10 +7,10 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { bundleHook } from './bundle-hook.mjs';
-import { makeTempFolders } from './jest.temp.mjs';
+import { bundleHook } from '../../tools/build/bundle-hook.mjs';
+import { makeTempFolders } from './temp.mjs';
 
-const ROOT = dirname(fileURLToPath(import.meta.url));
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const OUT = join(ROOT, 'build/packages');
 
 /** A module of a package that asks for `require` has it. */

@@ -1,13 +1,13 @@
 // The charts of the machines of this version, laid out as a step of the build: an inspector then has them at once.
 
 import { readFileSync, writeFileSync } from 'node:fs';
-import { machineDefinitions } from './build/compiled/machines/index.js';
-import { FLAGS, flagsOf } from './build/compiled/machines/flags.js';
-import { LayoutWorker } from './build/compiled/src/interfaces/inspector/layout-worker.js';
-import { machinesFor, policyOf } from './build/compiled/src/kernel/pinned-policy.js';
-import { chartsOf } from './build/compiled/src/kernel/replay/machine-chart.js';
+import { machineDefinitions } from '../../build/compiled/machines/index.js';
+import { FLAGS, flagsOf } from '../../build/compiled/machines/flags.js';
+import { LayoutWorker } from '../../build/compiled/src/interfaces/inspector/layout-worker.js';
+import { machinesFor, policyOf } from '../../build/compiled/src/kernel/pinned-policy.js';
+import { chartsOf } from '../../build/compiled/src/kernel/replay/machine-chart.js';
 
-const file = (path) => new URL(path, import.meta.url);
+const file = (path) => new URL(`../../${path}`, import.meta.url);
 const artifact = (name) => ({
   kind: 'policy',
   case_id: null,

@@ -8,7 +8,7 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 
-const HERE = fileURLToPath(new URL('.', import.meta.url));
+const HERE = fileURLToPath(new URL('../..', import.meta.url));
 const ROOT = join(HERE, 'src/interfaces/inspector/page');
 const OUT = resolve(HERE, process.argv[2] ?? 'dist/inspector');
 /** What a first visit of one page may cost: every file that it loads, compressed. */

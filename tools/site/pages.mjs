@@ -110,7 +110,9 @@ const imagesOf = (tag) =>
     .map((source) => source.trim().split(/\s/)[0])
     .filter((source) => !/^(?:https?|data):/.test(source));
 
-/** Where a link leads: to a page, to the first page of a folder, or to a copy of a file; null if none is on the site. */
+/**
+ * Where a link leads: to a page, to the first page of a folder, or to a copy of a file; null if none is on the site.
+ */
 function findTarget(from, to, anchor, copies) {
   const target = posix.join(posix.dirname(from), to).replace(/\/$/, '');
   if (PAGES.includes(target)) return `${to}${anchor}`;

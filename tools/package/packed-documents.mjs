@@ -1,15 +1,16 @@
-// The Markdown of the package. In a checkout, documents link to files that the package does not contain. In the package,
-// a link to such a page leads to the table of what only a checkout has (`INSTEAD`), a link to a test or another file of the
-// source is its text alone, and pictures, and lines of llms.txt, that are about nothing of the package are left out.
+// The Markdown of the package. In a checkout, documents link to files that the package does not contain. In the
+// package, a link to such a page leads to the table of what only a checkout has (`INSTEAD`), a link to a test or
+// another file of the source is its text alone, and pictures, and lines of llms.txt, that are about nothing of the
+// package are left out.
 //
-// npm runs `node packed-documents.mjs rewrite` before it packs or publishes, and `restore` afterwards.
+// npm runs `node tools/package/packed-documents.mjs rewrite` before it packs or publishes, and `restore` afterwards.
 
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const ROOT = fileURLToPath(new URL('.', import.meta.url));
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** Copies of what is rewritten, until it is restored. */
 const ORIGINALS = join(ROOT, 'build/package-originals');
 

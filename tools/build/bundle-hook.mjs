@@ -1,10 +1,9 @@
 // The hook program as one file without imports, so that it can be copied out of the package. The suites make it too.
 
 import { build } from 'esbuild';
-import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const ROOT = dirname(fileURLToPath(import.meta.url));
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Each build of the same sources has the same bytes: their hash is compared when a session begins. */
 export async function bundleHook() {

@@ -1,5 +1,5 @@
-// What V8 made of a file is kept in the process of jest that met it first: each suite has a context of its own, in which
-// jest has every file compiled anew.
+// What V8 made of a file is kept in the process of jest that met it first: each suite has a context of its own, in
+// which jest has every file compiled anew.
 
 import vm from 'node:vm';
 

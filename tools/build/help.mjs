@@ -1,11 +1,11 @@
 // What help and version print, and the manual page, prepared as a step of the build.
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { COMMAND_GROUPS, COMMANDS } from './build/compiled/src/interfaces/cli/turnpike-command.js';
-import { helpText, overviewText } from './build/compiled/src/interfaces/cli/help/help-text.js';
-import { manPage } from './build/compiled/src/interfaces/cli/help/man-page.js';
+import { COMMAND_GROUPS, COMMANDS } from '../../build/compiled/src/interfaces/cli/turnpike-command.js';
+import { helpText, overviewText } from '../../build/compiled/src/interfaces/cli/help/help-text.js';
+import { manPage } from '../../build/compiled/src/interfaces/cli/help/man-page.js';
 
-const file = (path) => new URL(path, import.meta.url);
+const file = (path) => new URL(`../../${path}`, import.meta.url);
 const { version } = JSON.parse(readFileSync(file('package.json'), 'utf8'));
 const commands = Object.fromEntries(COMMANDS.map((command) => [command.name, helpText(command)]));
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { deadLinks, isDocument, restoreDocuments, rewriteDocuments } from './packed-documents.mjs';
 
-const ROOT = fileURLToPath(new URL('.', import.meta.url));
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const OUT = join(ROOT, 'build/package');
 const BYTES_MAX = 1_500_000;
 /** Everything that the tarball may contain. */
@@ -84,8 +84,8 @@ function packageFiles() {
 }
 
 /**
- * Installs the archive in an empty folder, as a user does. npm resolves the dependencies there without overrides and lock
- * file, so a dependency that does not want this Node shows itself as EBADENGINE.
+ * Installs the archive in an empty folder, as a user does. npm resolves the dependencies there without overrides and
+ * lock file, so a dependency that does not want this Node shows itself as EBADENGINE.
  * @returns the number of packages
  */
 function installAsUser() {

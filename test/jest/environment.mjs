@@ -6,7 +6,7 @@ import asyncHooks from 'node:async_hooks';
 import { rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { constants, createContext } from 'node:vm';
-import { keepCompiled } from './jest.compiled.mjs';
+import { keepCompiled } from './compiled.mjs';
 
 /** What each context has of its own, and jest replaces by that of Node, which makes what suites compare. */
 const REPLACED = ['ArrayBuffer', 'Uint8Array', 'global'];
@@ -18,7 +18,8 @@ keepCompiled();
 
 /**
  * In which jest keeps what test or hook runs, to say whose an error is that nothing caught. They run one after the
- * other here: to follow them through every promise, as Node does for its own, took a twentieth of the time of all tests.
+ * other here: to follow them through every promise, as Node does for its own, took a twentieth of the time of all
+ * tests.
  */
 class OneTestAtATime {
   #store;
@@ -50,7 +51,7 @@ export default class PlainEnvironment extends TestEnvironment {
     this.fakeTimersModern.dispose();
     this.fakeTimersModern = new this.fakeTimersModern.constructor({ config: config.projectConfig, global });
     global.tempFolders = this.#folders;
-    // The files that jest.setup.mjs makes load shared packages with it.
+    // The files that setup.mjs makes load shared packages with it.
     global.requireOutside = createRequire(import.meta.url);
     if (IS_REPLACEABLE) asyncHooks.AsyncLocalStorage = OneTestAtATime;
   }

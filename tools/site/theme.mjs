@@ -113,8 +113,8 @@ export function addNeighbours(renderer) {
 }
 
 /**
- * Changes the built pages where the theme cannot: diagrams go into the page, so that the theme colours them, the parts of
- * the page are landmarks, and the corner of a table is no header.
+ * Changes the built pages where the theme cannot: diagrams go into the page, so that the theme colours them, the parts
+ * of the page are landmarks, and the corner of a table is no header.
  */
 export function completePages(folder) {
   for (const name of filesBelow(folder, '.html')) {

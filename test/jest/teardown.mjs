@@ -1,6 +1,6 @@
 // After the suites, once: a run that leaves something in its temporary folders fails.
 
-import { removeTempFolders } from './jest.temp.mjs';
+import { removeTempFolders } from './temp.mjs';
 
 export default function checkTempFolders() {
   const left = removeTempFolders();

@@ -1,5 +1,5 @@
-// The declarations of the package: of those that the compiler has written, the statements that the entry points reach. No
-// consumer can name the others, which are half as much again.
+// The declarations of the package: of those that the compiler has written, the statements that the entry points reach.
+// No consumer can name the others, which are half as much again.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';

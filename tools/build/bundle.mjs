@@ -1,6 +1,6 @@
-// The package in few files, as the last step of the build. `tsc` compiles every file into build/compiled; this joins what
-// the entry points of package.json reach into dist. To find and load a thousand files takes a process three times as long
-// as most commands then need, and the library and the command share what they have in common.
+// The package in few files, as the last step of the build. `tsc` compiles every file into build/compiled; this joins
+// what the entry points of package.json reach into dist. To find and load a thousand files takes a process three times
+// as long as most commands then need, and the library and the command share what they have in common.
 
 import { build } from 'esbuild';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,12 +9,14 @@ import { fileURLToPath } from 'node:url';
 import { bundleDeclarations } from './bundle-declarations.mjs';
 import { bundleHook } from './bundle-hook.mjs';
 
-const ROOT = fileURLToPath(new URL('.', import.meta.url));
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const COMPILED = join(ROOT, 'build/compiled');
 const OUT = join(ROOT, 'dist');
 const { exports, bin, dependencies, peerDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 
-/** Bundled, because nearly every command needs them at once. The other dependencies are loaded where they are needed. */
+/**
+ * Bundled, because nearly every command needs them at once. The other dependencies are loaded where they are needed.
+ */
 const BUNDLED = ['nanoid', 'typebox', 'yaml'];
 const OUTSIDE = [...Object.keys(dependencies), ...Object.keys(peerDependencies)].filter(
   (name) => !BUNDLED.includes(name),
@@ -25,14 +27,14 @@ const REQUIRE =
   "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);";
 
 /**
- * The OpenTelemetry SDK with the API that it uses: those who do not install the API have the metrics and the command too
- * (decision 0052).
+ * The OpenTelemetry SDK with the API that it uses: those who do not install the API have the metrics and the command
+ * too (decision 0052).
  */
 const SDK = join(ROOT, 'build/sdk-telemetry.js');
 const SERIALIZER = join(ROOT, 'node_modules/@opentelemetry/exporter-prometheus/build/src/PrometheusSerializer.js');
 /**
- * The serializer for Prometheus without the server of its package, and of what it requires only the names that it uses. Its
- * CommonJS would otherwise bring all of its packages, 100 kB of names of attributes among them.
+ * The serializer for Prometheus without the server of its package, and of what it requires only the names that it uses.
+ * Its CommonJS would otherwise bring all of its packages, 100 kB of names of attributes among them.
  */
 const serializerOnly = {
   name: 'serializer-only',
@@ -108,7 +110,8 @@ const { metafile } = await build({
   platform: 'node',
   target: 'node20',
   minify: true,
-  // Node prints the line that throws in front of an uncaught error. Shorter lines cost more bytes than they save reading.
+  // Node prints the line that throws in front of an uncaught error. Shorter lines cost more bytes than they save
+  // reading.
   lineLimit: 480,
   external: OUTSIDE.flatMap((name) => [name, `${name}/*`]),
   plugins: [withSdk, usedTypes],

@@ -1,5 +1,5 @@
-// The order of the pages: the parts of the sidebar, and in each part its pages as a reader needs them. Previous and next
-// at the foot of a page follow the same order. A page that is not in this list has no place, and the build fails.
+// The order of the pages: the parts of the sidebar, and in each part its pages as a reader needs them. Previous and
+// next at the foot of a page follow the same order. A page that is not in this list has no place, and the build fails.
 
 import { PAGES } from './files.mjs';
 
@@ -150,7 +150,7 @@ export function placePages(pages) {
     ...pages.filter((path) => !places.includes(path)).map((path) => `no part lists ${path}`),
     ...places.filter((path) => !pages.includes(path)).map((path) => `there is no page ${path}`),
   ];
-  if (problems.length > 0) throw new Error(`site/order.mjs: ${problems.join('; ')}`);
+  if (problems.length > 0) throw new Error(`tools/site/order.mjs: ${problems.join('; ')}`);
   return placed;
 }
 

@@ -1,5 +1,5 @@
-// The page that opens the site. It is derived from the README: the first screen, the first code with what it prints, each
-// starting point as a card, and what is guaranteed.
+// The page that opens the site. It is derived from the README: the first screen, the first code with what it prints,
+// each starting point as a card, and what is guaranteed.
 
 /**
  * @param readme - the text of the README
