@@ -111,21 +111,3 @@ export {
 export { openTurnpike, type Turnpike, type TurnpikeOptions } from './host/turnpike.js';
 export { commandHash, verifyReceipt, type ReceiptSubject, type ReceiptVerdict } from './core/session/receipt.js';
 export { renderAgentOutput } from './core/step/render-agent-output.js';
-
-// Deprecated names, kept for one minor version. CHANGELOG.md lists them.
-export {
-  /** @deprecated Use `ActionFailedError`. */
-  ActionFailedError as Failed,
-  /** @deprecated Use `ActionNotExecutedError`. */
-  ActionNotExecutedError as NotExecuted,
-} from './core/errors.js';
-export type {
-  /** @deprecated Use `RunSnapshot`. */
-  RunSnapshot as RunAt,
-  /** @deprecated Use `SessionSnapshot`. */
-  SessionSnapshot as SessionAt,
-} from './kernel/replay/ledger-state.js';
-/** @deprecated Use `ReadRequestOptions`. */
-export type { ReadRequestOptions as RequestReading } from './runtime/content/read-content.js';
-/** @deprecated Use `ReconcileOutcome`. */
-export type { ReconcileOutcome as Reconciled } from './runtime/effects/define-effects.js';

@@ -21,12 +21,24 @@ export class LedgerError extends CodedError<
   | 'LEDGER_LOCKED' // another process holds the writer lock of this home
   | 'LEDGER_COPIED' // the ledger was copied, and continues in the copy
   | 'LEDGER_OF_LATER_VERSION' // a later version of the program started this run tree, and only it can continue it
-  | 'LEDGER_UNSUPPORTED' // this installation lacks what is needed: the message says what to install
+  | 'LEDGER_UNSUPPORTED' // this installation lacks what the message names, or an older version wrote the data
   | 'LEDGER_ERASED' // the required content was erased with its case
   | 'LEDGER_ARCHIVED' // the requested data was moved to an archive file
 > {
   override readonly name = 'LedgerError';
 }
+
+/**
+ * For what a version wrote whose formats this one does not read (decision 0091). The data is not damaged: that version
+ * still reads it.
+ */
+export const oldFormatError = (what: string): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_UNSUPPORTED',
+    message:
+      `${what} is not supported, because an older version of Turnpike with other formats wrote it: export the ledger ` +
+      'with `turnpike ledger export` of that version, and start a new home',
+  });
 
 /** A policy file, or the pin of one, cannot be used. */
 export class PolicyError extends CodedError<

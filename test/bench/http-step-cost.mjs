@@ -19,7 +19,7 @@ const { values } = parseArgs({
 });
 const dist = join(resolve(values.package), 'dist/src');
 const { openTurnpike, winstonLog } = await import(join(dist, 'index.js'));
-const { serveTurnpike, singleToken } = await import(join(dist, 'service/http/index.js'));
+const { serveTurnpike, singleTokenBook } = await import(join(dist, 'service/http/index.js'));
 const { patientContract } = await import('./contract.mjs');
 
 const folder = mkdtempSync(join(tmpdir(), 'turnpike-http-step-cost-'));
@@ -41,7 +41,7 @@ mkdirSync(box, { recursive: true });
 writeFileSync(join(box, 'note.txt'), 'n'.repeat(1_024));
 const who = { actor: 'bench', role: 'SANDBOX_AGENT', rights: ['act'] };
 const clock = { now: () => Date.now(), wake: () => () => undefined };
-const tokens = singleToken(token, who, clock);
+const tokens = singleTokenBook(token, who, clock);
 const server = await serveTurnpike({
   turnpike,
   host: '127.0.0.1',

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { openTurnpike, winstonLog } from '../../dist/src/index.js';
-import { serveTurnpike, singleToken } from '../../dist/src/interfaces/http/index.js';
+import { serveTurnpike, singleTokenBook } from '../../dist/src/interfaces/http/index.js';
 import { patientContract } from './contract.mjs';
 import { payload } from './payloads.mjs';
 
@@ -72,7 +72,7 @@ try {
     host: '127.0.0.1',
     port: 0,
     storedTokens: false,
-    tokens: singleToken(token, who, clock),
+    tokens: singleTokenBook(token, who, clock),
     log,
   });
   const start = () => turnpike.startAgent({ case: 'case-local', actor: who.actor, role: who.role, link: 'remote' });

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { chromium } from 'playwright-core';
 import { openTurnpike, winstonLog } from '../../dist/src/index.js';
-import { pageFiles, serveTurnpike, singleToken } from '../../dist/src/interfaces/http/index.js';
+import { pageFiles, serveTurnpike, singleTokenBook } from '../../dist/src/interfaces/http/index.js';
 import { patientContract } from './contract.mjs';
 import { payload } from './payloads.mjs';
 
@@ -128,7 +128,7 @@ try {
     const { ledger } = turnpike;
     const grant = { actor: 'bench', role: 'bench', rights: ['observe'] };
     const clock = { now: () => Date.now() };
-    const tokens = singleToken(token, grant, clock);
+    const tokens = singleTokenBook(token, grant, clock);
     const served = { turnpike, host: '127.0.0.1', port: 0, storedTokens: false, tokens, page, log };
     const server = await serveTurnpike(served);
     const draws = [];

@@ -4,9 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import { filesIn, textOf } from '../sources.js';
 import { citationsIn, filesNamedIn, globalIds, invariantsOf, resolutionsOf, stemOf } from './citations.js';
 
-const PROGRAMS = ['machines', 'src', 'test', 'docs', 'tools'].flatMap((folder) =>
-  filesIn(folder, /\.(?:tsx?|mjs)$/),
-);
+const PROGRAMS = ['machines', 'src', 'test', 'docs', 'tools'].flatMap((folder) => filesIn(folder, /\.(?:tsx?|mjs)$/));
 const TOP = filesIn('.', /\.(?:md|mjs|ts)$/).filter((path) => !path.includes('/'));
 const DOCUMENTS = filesIn('docs', /\.(?:md|txt)$/);
 const DATA = [...filesIn('policies', /./), ...filesIn('packaging', /./), ...filesIn('test/conformance', /\.json$/)];

@@ -8,7 +8,8 @@ import { tempFolder } from '../fixtures/temp-folder.js';
 import { ROOT, textOf } from '../sources.js';
 
 /** A module of the site, which is plain JavaScript. */
-const site = async <T>(name: string): Promise<T> => (await import(pathToFileURL(join(ROOT, 'tools/site', name)).href)) as T;
+const site = async <T>(name: string): Promise<T> =>
+  (await import(pathToFileURL(join(ROOT, 'tools/site', name)).href)) as T;
 
 interface Part {
   readonly title: string;

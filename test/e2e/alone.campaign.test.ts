@@ -12,13 +12,13 @@ import { ROOT } from '../root.js';
 
 const PROGRAM = `
   const [, home, contract, dist] = process.argv;
-  const { defineTool, NotExecuted, openTurnpike, winstonLog } = await import(dist);
+  const { defineTool, ActionNotExecutedError, openTurnpike, winstonLog } = await import(dist);
   const { default: Type } = await import('typebox');
   const none = Type.Object({}, { additionalProperties: false });
   let calls = 0;
   const run = async () => {
     calls += 1;
-    if (calls === 1) throw new NotExecuted('not now');
+    if (calls === 1) throw new ActionNotExecutedError('not now');
     return {};
   };
   const tool = defineTool({ name: 'slow.tool', input: none, output: none, idempotent: true, run });

@@ -9,7 +9,7 @@ import { canonicalJson } from '../../core/contract/canonical-json.js';
 import { sha256 } from '../../core/contract/hash.js';
 import { closed, Sha256, Timestamp } from '../../core/contract/shapes.js';
 import { isConforming } from '../../core/contract/validators.js';
-import { LedgerError } from '../../core/errors.js';
+import { LedgerError, oldFormatError } from '../../core/errors.js';
 import { keysOf } from '../../core/ledger/proof/key-history.js';
 import {
   NOTE_BYTES_MAX,
@@ -42,7 +42,9 @@ export const BackupManifest = Type.Object(
 export type BackupManifest = Static<typeof BackupManifest>;
 
 const MANIFEST = 'backup.manifest';
-const HEADER = 'turnpike backup 1\n';
+const HEADER = 'turnpike-backup 1\n';
+/** How a manifest began before formats began again at 1 (decision 0091). */
+const OLD_HEADER = 'turnpike backup ';
 const MODE = 0o600;
 
 const pathIn = (folder: string): string => join(folder, MANIFEST);
@@ -57,7 +59,10 @@ export function writeManifest(folder: string, manifest: BackupManifest, signer: 
   return sha256(note);
 }
 
-/** @throws LedgerError LEDGER_UNAVAILABLE for an unfinished backup, LEDGER_TAMPERED for one of another ledger */
+/**
+ * @throws LedgerError LEDGER_UNAVAILABLE for an unfinished backup, LEDGER_TAMPERED for one of another ledger,
+ * LEDGER_UNSUPPORTED for one whose format this version does not know
+ */
 export function readManifest(
   folder: string,
   key: NoteVerifier,
@@ -67,6 +72,8 @@ export function readManifest(
     const message = `${folder} is not a finished backup: run \`turnpike backup\` with this folder again, or use another`;
     throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message });
   }
+  if (Buffer.from(note).toString('latin1', 0, OLD_HEADER.length) === OLD_HEADER)
+    throw oldFormatError(`the backup ${folder}`);
   const opened = openNote(note, keysOf(key));
   const manifest = manifestIn(opened?.text ?? '');
   const retired = key.retired?.find((one) => opened?.verifiers.includes(one.key) === true);

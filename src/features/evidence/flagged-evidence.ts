@@ -10,13 +10,14 @@ import type { StoredArtifact } from '../../core/contract/artifact-ref.js';
 import {
   EvidenceEntry,
   EvidenceHeader,
+  isOldEvidence,
   HEADER_BYTES_MAX,
   SignedStatement,
   STATEMENT_BYTES_MAX,
   UNTRUSTED_LINE_BYTES_MAX,
 } from '../../core/contract/evidence/evidence.js';
 import { isConforming } from '../../core/contract/validators.js';
-import { LedgerError } from '../../core/errors.js';
+import { LedgerError, oldFormatError } from '../../core/errors.js';
 import { EMPTY_HEAD, isHead, leafHash, rootOf } from '../../core/ledger/proof/merkle.js';
 import type { EntryPlace, LogHead, StoredEntry } from '../../engine/ports/ledger/ledger-store.js';
 import type { LineFile, LinePlace } from '../../engine/ports/ledger/line-file.js';
@@ -48,7 +49,8 @@ interface FlaggedLine {
 /** @throws LedgerError LEDGER_TAMPERED if not even the header is one of a bundle: then it is another file */
 export async function openFlaggedEvidence(file: LineFile): Promise<FlaggedEvidence> {
   const ends = await file.boundaryLines({ firstMax: HEADER_BYTES_MAX, lastMax: STATEMENT_BYTES_MAX });
-  const header = ends === null ? null : readJson(ends.first);
+  const header = ends === null ? undefined : readJson(ends.first);
+  if (isOldEvidence(header)) throw oldFormatError('this evidence bundle');
   if (!isConforming(EvidenceHeader, header)) throw notBundleError();
   const { key, checkpoint: note, from } = header as EvidenceHeader;
   const begin = beginOf(from);

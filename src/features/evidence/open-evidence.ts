@@ -17,13 +17,14 @@ import {
   EvidenceEntry,
   EvidenceHeader,
   EvidenceStatement,
+  isOldEvidence,
   HEADER_BYTES_MAX,
   SignedStatement,
   STATEMENT_BYTES_MAX,
   UNTRUSTED_LINE_BYTES_MAX,
 } from '../../core/contract/evidence/evidence.js';
 import { isConforming } from '../../core/contract/validators.js';
-import { LedgerError } from '../../core/errors.js';
+import { LedgerError, oldFormatError } from '../../core/errors.js';
 import { openSignedHead, type Checkpoint } from '../../core/ledger/proof/checkpoint.js';
 import { openStatement } from '../../core/ledger/proof/dsse.js';
 import { EMPTY_HEAD, extendHead, isHead, leafHash, rootOf } from '../../core/ledger/proof/merkle.js';
@@ -43,7 +44,8 @@ import { EvidenceSummary } from './write-evidence.js';
  * Authenticates a bundle, reads it once, and compares its lines with the signed statement about them. Memory: a few
  * numbers per entry.
  * @param trusted the key that must have signed; null uses the bundle's own, which proves only its integrity
- * @throws LedgerError LEDGER_TAMPERED for anything but a complete bundle of that key
+ * @throws LedgerError LEDGER_TAMPERED for anything but a complete bundle of that key; LEDGER_UNSUPPORTED for one whose
+ * format this version does not know
  */
 export async function openEvidence(file: LineFile, trusted: NoteVerifier | null): Promise<EvidenceBundle> {
   const { key, checkpoint, statementText, hasWithheldContent } = await authenticate(file, trusted);
@@ -193,6 +195,7 @@ async function indexLines(file: LineFile, { hasWithheldContent, isTrusted }: Ind
 function parseHeader(bytes: Uint8Array): EvidenceHeader {
   const value = readJson(bytes);
   if (isConforming(EvidenceHeader, value)) return value as EvidenceHeader;
+  if (isOldEvidence(value)) throw oldFormatError('this evidence bundle');
   throw invalidBundleError('its first line is not the header of one');
 }
 

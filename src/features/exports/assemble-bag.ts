@@ -95,9 +95,7 @@ export async function settleExportBag(request: ExportBagRequest): Promise<Export
   const found = tree === null ? null : await inspectTree(tree);
   if (found?.manifest !== undefined && found.manifest !== null && found.report.valid) {
     const { payload, tag_manifest_sha256, bundle } = found.report;
-    // An earlier version wrote the reason itself.
-    const heads = [head, { ...head, export_reason: request.export_reason }].map((one) => canonicalJson(one));
-    if (heads.includes(headText(found.manifest)) && tag_manifest_sha256 !== null && bundle !== null) {
+    if (canonicalJson(head) === headText(found.manifest) && tag_manifest_sha256 !== null && bundle !== null) {
       const { artifacts } = bundle;
       return summaryOf(request, found.manifest, { tag_manifest_sha256, artifacts, bytes: payload.bytes });
     }

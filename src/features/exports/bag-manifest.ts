@@ -13,11 +13,13 @@ import type { ExportBagRequest, ManifestHead } from './bag-request.js';
 
 const PIECE_CHARACTERS = 65_536;
 
-/** The element that marks a bag as one of Turnpike. Its value is the version. */
-export const EXPORT_BAG_LABEL = 'Turnpike-Bundle';
-export type ExportBagVersion = (typeof EXPORT_BAG_VERSIONS)[number];
-/** 1: without the log and its proof, as older versions wrote it, and as it is written for a ledger without a key. */
-export const EXPORT_BAG_VERSIONS = ['1', '2'] as const;
+/** The element that marks a bag as one of Turnpike. Its value is the format. */
+export const EXPORT_BAG_LABEL = 'Turnpike-Bag-Format';
+/** What marked a bag before formats began again at 1 (decision 0091). No bag of today has it. */
+export const OLD_BAG_LABEL = 'Turnpike-Bundle';
+const EXPORT_BAG_FORMAT = '1';
+/** Whether the bag has the log with its proof: a ledger without a key makes a bag that has neither. */
+const LOG_LABEL = 'Turnpike-Log';
 export const RUN_LABEL = 'Turnpike-Run-Id';
 export const ROOT_LABEL = 'Turnpike-Root-Run-Id';
 
@@ -98,9 +100,10 @@ function* groupPieces(texts: Iterable<string>): Generator<Uint8Array> {
 }
 
 /** The elements of bag-info.txt, except those that only the ledger and the export run know. */
-const infoOf = (manifest: ExportBundle, version: ExportBagVersion): readonly InfoElement[] => [
+const infoOf = (manifest: ExportBundle, hasLog: boolean): readonly InfoElement[] => [
   { label: 'External-Identifier', value: manifest.bundle_id },
-  { label: EXPORT_BAG_LABEL, value: version },
+  { label: EXPORT_BAG_LABEL, value: EXPORT_BAG_FORMAT },
+  { label: LOG_LABEL, value: hasLog ? 'signed' : 'none' },
   { label: 'Turnpike-Bundle-Kind', value: manifest.bundle_kind },
   { label: 'Turnpike-Case-Id', value: manifest.case_id ?? '' },
   { label: 'Turnpike-Manifest-SHA256', value: manifest.integrity?.manifest_hash_sha256 ?? '' },
@@ -116,7 +119,7 @@ export const bagInfo = (
 ): readonly InfoElement[] => [
   { label: 'External-Description', value: 'Turnpike export bundle' },
   { label: 'Bag-Software-Agent', value: 'turnpike' },
-  ...infoOf(manifest, proof === null ? '1' : '2'),
+  ...infoOf(manifest, proof !== null),
   { label: RUN_LABEL, value: run_id },
   { label: ROOT_LABEL, value: root_run_id },
   { label: 'Turnpike-Ledger-Size', value: String(history.slice.head.size) },
@@ -127,9 +130,9 @@ export const bagInfo = (
 export const findWrongLabels = (
   info: readonly InfoElement[],
   manifest: ExportBundle,
-  version: ExportBagVersion,
+  hasLog: boolean,
 ): readonly string[] =>
-  [...infoOf(manifest, version), { label: 'Bagging-Date', value: baggingDate(manifest) }]
+  [...infoOf(manifest, hasLog), { label: 'Bagging-Date', value: baggingDate(manifest) }]
     .filter(({ label, value }) => {
       const values = infoValuesOf(info, label);
       return values.length !== 1 || values[0] !== value;

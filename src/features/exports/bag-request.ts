@@ -73,10 +73,7 @@ export function createManifestHead(request: ExportBagRequest): ManifestHead {
   return head;
 }
 
-/**
- * What a manifest has of the reason for its export: a receiver of the bag can compare it, but does not read it there.
- * Earlier versions wrote the reason itself.
- */
+/** What a manifest has of the reason for its export: a receiver can compare it, but does not read it there. */
 export const reasonReference = (reason: string): string => `sha256:${sha256(reason)}`;
 
 /** A manifest cannot contain a lone surrogate. */

@@ -73,14 +73,12 @@ export async function rotateLedgerKey(parts: RotationParts, options: RotateKeyOp
   if (/\p{Cc}/u.test(actor)) throw usageError('actor: no control characters');
   const { engine, store, anchor, keys } = parts;
   const { ledgerKey } = keys;
-  if (store.allowRotations === undefined) throw usageError('the key of a ledger in this store cannot be rotated');
+  if (store.caseKeys === undefined) throw usageError('the key of a ledger in this store cannot be rotated');
   const old = readLedgerSigner(ledgerKey);
   if (old === null || anchor.replaceSeal === undefined) throw unsignedError(ledgerKey.privateKey);
   const number = (old.history?.length ?? 0) + 1;
   if (number > ROTATIONS_MAX) throw usageError(`the key of a ledger can be rotated ${ROTATIONS_MAX} times`);
-  const allow = store.allowRotations.bind(store);
   await alone(parts, async () => {
-    await allow();
     await engine.exclusively(() => replaceKey(parts, old, { number, actor, role }));
     await finishAlone(parts, readHomeHistory(ledgerKey)?.rotations ?? []);
   });
@@ -183,8 +181,6 @@ export async function finishRotations(parts: RotationParts): Promise<void> {
   const rotations = readHomeHistory(ledgerKey)?.rotations ?? [];
   const recorded = await recordedRotations(store, rotations.length + 1);
   if (recorded[rotations.length] === true) throw shortHistoryError(ledgerKey, rotations.length + 1);
-  // A copy of the ledger in another store begins with the format of a new one.
-  if (rotations.length > 0) await store.allowRotations?.();
   const missing = rotations.filter((_, index) => recorded[index] !== true);
   await refuseLostEntries(store, missing);
   if (missing.length > 0 || hasUnfinishedRotation(ledgerKey)) await alone(parts, () => finishAlone(parts, rotations));

@@ -31,17 +31,3 @@ export { serveAdmin, type AdminAddress, type AdminOptions, type AdminServer } fr
 export type { MonitoredProcess } from './admin/admin-handler.js';
 export type { Access, AccessAudit } from './http-service.js';
 export { turnpikeHttp, type TurnpikeHttp, type TurnpikeHttpOptions } from './turnpike-http.js';
-
-// Deprecated names, kept for one minor version. CHANGELOG.md lists them.
-export {
-  /** @deprecated Use `joinTokenBooks`. */
-  joinTokenBooks as joinedBooks,
-  /** @deprecated Use `singleTokenBook`. */
-  singleTokenBook as singleToken,
-} from '../../stores/keys/token-book.js';
-/** @deprecated Use `MintedToken`. */
-export type { MintedToken as Minted } from '../../stores/keys/token-book.js';
-/** @deprecated Use `ServeSourceOptions`. */
-export type { ServeSourceOptions as SourceServing } from './serve-source.js';
-/** @deprecated Use `ServeOptions`. */
-export type { ServeOptions as Serving } from './serve.js';

@@ -9,6 +9,3 @@ export {
 export { statelyObserver, type StatelyInspector } from './xstate/stately-observer.js';
 export { watchLedger, type LedgerWatch, type WatchOptions } from '../../runtime/ledger/watch-ledger.js';
 export { serveXstateInspect, type XstateInspectServer, type XstateInspectOptions } from './xstate-inspect.js';
-
-/** @deprecated Use `XstateInspectOptions`; this name stays for one minor version. */
-export type { XstateInspectOptions as XstateInspectServing } from './xstate-inspect.js';

@@ -6,11 +6,3 @@ export { serveHttp, type ServeMcpHttpOptions, type McpHttpServer } from './serve
 export { serveStdio, type ServeStdioOptions } from './serve-stdio.js';
 export type { McpService } from './mcp-service.js';
 export type { StdioEnding } from './line-transport.js';
-
-// Deprecated names, kept for one minor version. CHANGELOG.md lists them.
-/** @deprecated Use `ServeMcpHttpOptions`. */
-export type { ServeMcpHttpOptions as HttpServing } from './serve-http.js';
-/** @deprecated Use `ServeStdioOptions`. */
-export type { ServeStdioOptions as StdioServing } from './serve-stdio.js';
-/** @deprecated Use `StdioEnding`. */
-export type { StdioEnding as Leaving } from './line-transport.js';

@@ -15,7 +15,7 @@ import { open as openHandle, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { sha256 } from '../../core/contract/hash.js';
-import { LedgerError } from '../../core/errors.js';
+import { LedgerError, oldFormatError } from '../../core/errors.js';
 import type { ExternalHead, HeadSeal, KeySource, LogHead } from '../../engine/ports/ledger/ledger-store.js';
 import type { SignedHeadStore } from '../../engine/ports/ledger/shared-store.js';
 import { errorCode } from '../../system/error-code.js';
@@ -30,8 +30,11 @@ const SLOT_DISTANCE = 4_096;
 const HEAD_BYTES_MAX = 65_536;
 /** Minimum time between the starts of two writes, in ms. */
 const PAUSE_MS = 5;
-const PLAIN = /^(turnpike-head 1 (0|[1-9]\d{0,15}) ([0-9a-f]{64})) ([0-9a-f]{64})\n/;
-const SEALED = /^turnpike-head 2 ([1-9]\d{0,3}) ([0-9a-f]{64})\n/;
+/** `head`: a head with its hash; `note`: a signed one. */
+const PLAIN = /^(turnpike-head 1 head (0|[1-9]\d{0,15}) ([0-9a-f]{64})) ([0-9a-f]{64})\n/;
+const SEALED = /^turnpike-head 1 note ([1-9]\d{0,3}) ([0-9a-f]{64})\n/;
+/** How a slot began before formats began again at 1 (decision 0091): with a number where a word follows today. */
+const OLD_SLOT = /^turnpike-head \d+ \d/;
 
 type Head = Pick<LogHead, 'size' | 'root'>;
 type Slot = 0 | 1;
@@ -196,6 +199,7 @@ async function readFileHead(path: string, headIn: (slot: Buffer) => SlotHead): P
     if (errorCode(cause) === 'ENOENT') return null;
     throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: `the head file ${path} cannot be read`, cause });
   }
+  if (OLD_SLOT.test(bytes.toString('latin1', 0, SLOT_BYTES))) throw oldFormatError(`the head file ${path}`);
   const first = headIn(bytes.subarray(0, SLOT_BYTES));
   const second = headIn(bytes.subarray(SLOT_DISTANCE, SLOT_DISTANCE + SLOT_BYTES));
   if (first === 'foreign' || second === 'foreign') {
@@ -211,12 +215,12 @@ async function readFileHead(path: string, headIn: (slot: Buffer) => SlotHead): P
 function slotOf(head: Head, seal: HeadSeal | null): Buffer {
   const slot = Buffer.alloc(SLOT_BYTES);
   if (seal === null) {
-    const statement = `turnpike-head 1 ${head.size} ${head.root}`;
+    const statement = `turnpike-head 1 head ${head.size} ${head.root}`;
     slot.write(`${statement} ${sha256(statement)}\n`);
     return slot;
   }
   const note = Buffer.from(seal.seal(head));
-  const prefix = Buffer.from(`turnpike-head 2 ${note.length} ${sha256(note)}\n`);
+  const prefix = Buffer.from(`turnpike-head 1 note ${note.length} ${sha256(note)}\n`);
   if (prefix.length + note.length > SLOT_BYTES) throw new RangeError('a signed head that no slot can hold');
   note.copy(slot, prefix.copy(slot));
   return slot;

@@ -32,6 +32,8 @@ export interface PostgresPlace {
   readonly isAlone?: boolean;
   /** The rotations of the key that this process knows. Default: they are not compared. */
   readonly rotations?: KnownRotations;
+  /** The format of the tables. Default: that of this version. */
+  readonly format?: number;
 }
 
 /** A process has read the key folder after this rotation of the key had begun. */

@@ -73,7 +73,7 @@ export class PostgresContents {
 
   /** @returns null if the tree has no snapshot, or its case was erased: a snapshot is a cache */
   async snapshot(tree_id: string): Promise<StoredSnapshot | null> {
-    const text = 'SELECT seq, sha256, case_id, key_no, content_sha256, bytes FROM snapshots WHERE tree_id = $1';
+    const text = 'SELECT seq, mac, case_id, key_no, content_sha256, bytes FROM snapshots WHERE tree_id = $1';
     const [row] = await this.#pool.read(text, [idParameter(tree_id)]);
     if (row === undefined) return null;
     const what = `the snapshot of ${tree_id}`;
@@ -82,7 +82,7 @@ export class PostgresContents {
     return {
       tree_id,
       seq: integerOf(row, 'seq', what),
-      mac: textOf(row, 'sha256', what),
+      mac: textOf(row, 'mac', what),
       text: opened.toString(),
     };
   }

@@ -4,7 +4,8 @@
 // records that never change; TP003, a change of rows that never change (postgres-schema.ts).
 
 import { CHANNEL } from './workers/postgres-announcements.js';
-import { QUOTAS_OF_FORMAT_1 } from './workers/postgres-quotas.js';
+import { CREATE_RESERVATION_FUNCTIONS } from './workers/postgres-quotas.js';
+import { CREATE_QUOTA_FUNCTIONS } from './workers/postgres-labels.js';
 
 /** Trees in one announcement: a payload has at most 8,000 bytes. */
 const ANNOUNCED_TREES_MAX = 64;
@@ -32,7 +33,7 @@ CREATE FUNCTION commit_batch(
   p_content_key integer[], p_content_at integer[], p_content_bytes integer[], p_hashes bytea, p_bytes bytea,
   p_mark_tree integer[], p_mark_scope text[], p_mark_name text[], p_mark_seq integer[], p_mark_run text[],
   p_mark_step integer[], p_mark_payload text[],
-  p_snapshot_tree integer[], p_snapshot_seq integer[], p_snapshot_sha256 text[], p_snapshot_case text[],
+  p_snapshot_tree integer[], p_snapshot_seq integer[], p_snapshot_mac text[], p_snapshot_case text[],
   p_snapshot_key integer[], p_snapshot_at integer[], p_snapshot_bytes integer[], p_snapshot_hashes bytea,
   p_snapshots bytea, p_cases text[], p_case_keys integer[], p_quota jsonb,
   OUT epoch_over boolean, OUT statuses text[], OUT content_nos bigint[]
@@ -125,12 +126,12 @@ BEGIN
   FROM unnest(v_new) AS n WHERE t.tree_id = p_trees[n];
 
   IF cardinality(p_snapshot_tree) > 0 THEN
-    INSERT INTO snapshots (tree_id, seq, sha256, case_id, key_no, content_sha256, bytes)
-    SELECT p_trees[p_snapshot_tree[s]], p_snapshot_seq[s], p_snapshot_sha256[s], p_snapshot_case[s], p_snapshot_key[s],
+    INSERT INTO snapshots (tree_id, seq, mac, case_id, key_no, content_sha256, bytes)
+    SELECT p_trees[p_snapshot_tree[s]], p_snapshot_seq[s], p_snapshot_mac[s], p_snapshot_case[s], p_snapshot_key[s],
       substring(p_snapshot_hashes FROM (s - 1) * 32 + 1 FOR 32),
       substring(p_snapshots FROM p_snapshot_at[s] FOR p_snapshot_bytes[s])
     FROM generate_series(1, cardinality(p_snapshot_tree)) AS s WHERE p_snapshot_tree[s] = ANY (v_new)
-    ON CONFLICT (tree_id) DO UPDATE SET seq = excluded.seq, sha256 = excluded.sha256, case_id = excluded.case_id,
+    ON CONFLICT (tree_id) DO UPDATE SET seq = excluded.seq, mac = excluded.mac, case_id = excluded.case_id,
       key_no = excluded.key_no, content_sha256 = excluded.content_sha256, bytes = excluded.bytes;
   END IF;
   IF p_quota IS NOT NULL THEN PERFORM store_quotas(p_quota, statuses, p_trees); END IF;
@@ -243,6 +244,14 @@ BEGIN
   RETURN true;
 END $body$;`;
 
-/** The functions of format 1. @param chunkBytes the size of a piece of content */
-export const functionsOfFormat1 = (chunkBytes: number): string =>
-  [QUOTAS_OF_FORMAT_1, APPEND_STATUSES, storeContents(chunkBytes), COMMIT_BATCH, INTEGRATE, SAVE_RECORDS].join('\n');
+/** @param chunkBytes the size of a piece of content */
+export const createFunctions = (chunkBytes: number): string =>
+  [
+    CREATE_RESERVATION_FUNCTIONS,
+    CREATE_QUOTA_FUNCTIONS,
+    APPEND_STATUSES,
+    storeContents(chunkBytes),
+    COMMIT_BATCH,
+    INTEGRATE,
+    SAVE_RECORDS,
+  ].join('\n');

@@ -62,7 +62,9 @@ import { readLabelVersion } from './workers/postgres-labels.js';
 import { readQuotas } from './workers/postgres-quotas.js';
 import { openHeadTable, type PostgresHeadTable } from './workers/postgres-head-table.js';
 import { readRotations } from './workers/check-rotations.js';
-import { allowRotations, rotationGate } from './workers/postgres-rotation.js';
+import { rotationGate } from './workers/postgres-rotation.js';
+import { newestFormat } from '../ledger/migrations.js';
+import { MIGRATIONS, type PostgresMigration } from './formats/postgres-migrations.js';
 import { createTables, openCopiedTables, openTables } from './postgres-tables.js';
 import { PostgresReader } from './postgres-reader.js';
 import { checkServer, checkSessions } from './check-server.js';
@@ -95,6 +97,8 @@ export interface PostgresStoreOptions {
   readonly alone?: boolean;
   /** Returns what signs erasure records; null or absent: erasures are not signed. */
   readonly erasureSeal?: () => ErasureSeal | null;
+  /** @internal Tests add a format. @default MIGRATIONS */
+  readonly migrations?: readonly PostgresMigration[];
 }
 
 /**
@@ -103,18 +107,21 @@ export interface PostgresStoreOptions {
  * requirements of `openPostgresStore`
  */
 export function createPostgresStore(options: PostgresStoreOptions): Promise<SharedLedgerStore> {
-  return openStore(options, createTables);
+  return openStore(options, (client, schema) => createTables(client, schema, options.migrations));
 }
 
 /**
  * Opens an existing ledger.
- * @throws LedgerError LEDGER_UNAVAILABLE if the schema has no ledger, or another version of Turnpike wrote it; for
+ * @throws LedgerError LEDGER_UNSUPPORTED if a version wrote it whose formats this one does not know
+ * @throws LedgerError LEDGER_UNAVAILABLE if the schema has no ledger, or its format is not that of this version; for
  * writing, also if commits of the server can be lost, or a connection does not keep its session
  * @throws LedgerError LEDGER_TAMPERED if the tables are not those of a ledger, or triggers were removed
  * @throws UsageError for an invalid schema name
  */
 export function openPostgresStore(options: PostgresStoreOptions): Promise<SharedLedgerStore> {
-  return openStore(options, (client, schema) => openTables(client, schema, options.readOnly ?? false));
+  return openStore(options, (client, schema) =>
+    openTables(client, schema, options.readOnly ?? false, options.migrations),
+  );
 }
 
 type CopyStoreOptions = Omit<PostgresStoreOptions, 'readOnly' | 'alone'>;
@@ -135,7 +142,14 @@ async function openStore(
 ): Promise<SharedLedgerStore> {
   const { url, schema = 'turnpike', caseKeysDir, readOnly = false, alone = false, erasureSeal = () => null } = options;
   checkSchemaName(schema);
-  const place = { url, schema, readOnly, isCopySource: options.isCopySource ?? false, isAlone: alone };
+  const place = {
+    url,
+    schema,
+    readOnly,
+    isCopySource: options.isCopySource ?? false,
+    isAlone: alone,
+    format: newestFormat(options.migrations ?? MIGRATIONS),
+  };
   const pool = new ReaderPool(place);
   let rotations: KnownRotations;
   let headTable: PostgresHeadTable | null = null;
@@ -304,10 +318,6 @@ class PostgresLedgerStore implements SharedLedgerStore {
 
   async erase(erasure: Erasure): Promise<ErasureResult> {
     return this.#requireWriter().erase(erasure);
-  }
-
-  async allowRotations(): Promise<void> {
-    await allowRotations((work) => this.#requireWriter().exclusively(work));
   }
 
   get rotation(): RotationGate {

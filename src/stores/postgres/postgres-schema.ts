@@ -1,20 +1,7 @@
-// The tables of a ledger in PostgreSQL, as numbered migrations. A released migration never changes.
+// The tables of a ledger in PostgreSQL (postgres-migrations.ts creates them).
 //
 // Rows of `blocks`, `log`, `marks`, `artifacts` and `artifact_chunks` are never changed or removed: triggers refuse it.
 // The one exception is erasure, which replaces the bytes of a content by null. Triggers cost nothing on insertion.
-
-import type { LedgerError } from '../../core/errors.js';
-import { unavailableError } from '../ledger/store-errors.js';
-
-/** The format of the tables that this version creates. Migration n leads to format n. */
-export const FORMAT_VERSION = 4;
-/** The format of a ledger whose key was rotated: format 4 with two more columns. Earlier versions must refuse it. */
-export const FORMAT_ROTATED = 5;
-
-export const otherFormatError = (format: number, action: string): LedgerError =>
-  unavailableError(`the ledger has format ${format}, and this version reads ${FORMAT_ROTATED}: ${action}`);
-export const newerFormatError = (format: number): LedgerError =>
-  otherFormatError(format, 'use a newer version of Turnpike');
 
 /** Contents are stored in pieces of this many bytes. */
 export const CHUNK_BYTES = 1_024 * 1_024;
@@ -28,10 +15,21 @@ export const ERASABLE_TABLES = ['artifacts', 'artifact_chunks'] as const;
 const NAME = 'text COLLATE "C"';
 
 const TABLES = `
+  -- Tables from before formats began again at 1 have a column format here, and none of these ever has (decision 0091).
+  -- rotations counts the rotations of the key of the ledger that have begun; is_rotating: one is not finished.
   CREATE TABLE meta (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
-    format integer NOT NULL,
-    epoch bigint NOT NULL DEFAULT 0
+    ledger_format integer NOT NULL,
+    epoch bigint NOT NULL DEFAULT 0,
+    rotations integer NOT NULL DEFAULT 0,
+    is_rotating boolean NOT NULL DEFAULT false
+  );
+  -- The key folder that the ledger belongs to.
+  CREATE TABLE installation (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    ledger_id text NOT NULL,
+    vkey text NOT NULL,
+    volume_id text NOT NULL
   );
   CREATE TABLE head (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
@@ -39,11 +37,16 @@ const TABLES = `
     root bytea NOT NULL,
     frontier bytea NOT NULL
   );
-  -- The number of the last destroyed key of each case: nothing is stored under it any more.
+  -- The number of the last destroyed key of each case: nothing is stored under it any more. The label and the
+  -- reservations have versions, which the commits that depend on them name. The reserved amounts are what all changes of
+  -- the case have ever reserved, whole.
   CREATE TABLE cases (
     case_id ${NAME} PRIMARY KEY,
     erased_key integer NOT NULL DEFAULT 0,
-    quota_version text NOT NULL DEFAULT ''
+    quota_version text NOT NULL DEFAULT '',
+    label_version bigint NOT NULL DEFAULT 0,
+    reserved_bytes bigint NOT NULL DEFAULT 0,
+    reserved_files bigint NOT NULL DEFAULT 0
   );
   -- What decided changes may add to the sandbox of their case, until their step is recorded. The whole amount counts
   -- once another change affects one of the paths.
@@ -73,7 +76,9 @@ const TABLES = `
   CREATE INDEX trees_of_case ON trees (case_id, opened);
   CREATE INDEX trees_open ON trees (opened) WHERE NOT ended;
   CREATE INDEX trees_waking ON trees (wake_at COLLATE "C") WHERE NOT ended AND wake_at IS NOT NULL;
-  -- One row for each append. The texts of its entries are separated by newlines, its types by blanks.
+  -- One row for each append. The texts of its entries are separated by newlines, its types by blanks. The texts of a
+  -- usual append have 2 to 3 kB when they are compressed. Up to the target they stay in their row: otherwise each would
+  -- need rows and an index entry in a second table.
   CREATE TABLE blocks (
     tree_id ${NAME} NOT NULL,
     seq integer NOT NULL,
@@ -85,11 +90,12 @@ const TABLES = `
     artifact_entries integer[],
     artifact_nos bigint[],
     PRIMARY KEY (tree_id, seq)
-  );
+  ) WITH (toast_tuple_target = 8160);
   CREATE TABLE pending (
     commit_no bigint NOT NULL UNIQUE,
     tree_id ${NAME} NOT NULL,
     seq integer NOT NULL,
+    since timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (tree_id, seq)
   );
   -- One row for each append: the log index of its first entry.
@@ -134,7 +140,7 @@ const TABLES = `
   CREATE TABLE snapshots (
     tree_id ${NAME} PRIMARY KEY,
     seq integer NOT NULL,
-    sha256 text NOT NULL,
+    mac text NOT NULL,
     case_id ${NAME},
     key_no integer NOT NULL,
     content_sha256 bytea NOT NULL,
@@ -191,14 +197,8 @@ const GUARDS = `
 export const GUARDS_COUNT = 2 * APPEND_ONLY_TABLES.length + 3 * ERASABLE_TABLES.length;
 
 const FIRST_ROWS = `
-  INSERT INTO meta (format) VALUES (0);
+  INSERT INTO meta (ledger_format) VALUES (0);
   INSERT INTO head (size, root, frontier) VALUES (0, sha256(''), '');`;
 
-/** The first migration creates the tables of format 1. */
-export const TABLES_OF_FORMAT_1 = `${TABLES}\n${GUARDS}\n${FIRST_ROWS}`;
-
-/**
- * The texts of a usual append have 2 to 3 kB when they are compressed. Up to this size they stay in their row:
- * otherwise each would need rows and an index entry in a second table.
- */
-export const BLOCKS_OF_FORMAT_4 = 'ALTER TABLE blocks SET (toast_tuple_target = 8160);';
+/** Creates the tables of an empty ledger, with their guards. */
+export const CREATE_TABLES = `${TABLES}\n${GUARDS}\n${FIRST_ROWS}`;

@@ -6,7 +6,8 @@
 export const PERFORMER_LOCK = 0x54505046;
 
 const TABLES = `
-  -- host, pid and started identify the process, so that a worker of the same host can prove that it is dead.
+  -- host, pid and started identify the process, so that a worker of the same host can prove that it is dead. The columns
+  -- from version on are what the worker reports about itself.
   CREATE TABLE performers (
     performer_id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     host text NOT NULL,
@@ -14,7 +15,14 @@ const TABLES = `
     started text NOT NULL,
     backend_pid integer NOT NULL,
     over_at timestamptz,
-    is_dead boolean NOT NULL DEFAULT false
+    is_dead boolean NOT NULL DEFAULT false,
+    joined_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    version text,
+    refuses text,
+    later_trees integer,
+    address text,
+    volume_id text,
+    overlay_epoch integer
   );
   CREATE INDEX performers_standing ON performers (performer_id) WHERE over_at IS NULL;
   -- from_dead is null for a duty that its performer took on itself. Otherwise the performer has claimed it, and
@@ -49,8 +57,8 @@ export const SHARED_PARAMETERS = OWN_PARAMETERS + BATCH_PARAMETERS.length;
  * Commits each append alone, and the duties of those that were committed. The performer cannot be declared over during
  * the call: the calling session holds its lock.
  */
-const commitShared = (create: string, released: string): string => `
-${create} FUNCTION commit_shared(
+const COMMIT_SHARED = `
+CREATE FUNCTION commit_shared(
   p_performer integer, p_duty_tree integer[], p_duty_kind text[], p_duty_run text[],
   p_released_tree integer[], p_released_run text[], ${BATCH_PARAMETERS.map((type, at) => `b${at + 1} ${type}`).join(', ')},
   OUT epoch_over boolean, OUT statuses text[], OUT content_nos bigint[]
@@ -64,19 +72,15 @@ BEGIN
   SELECT d.kind, d.run_id, b1[d.tree], p_performer
   FROM unnest(p_duty_tree, p_duty_kind, p_duty_run) AS d (tree, kind, run_id) WHERE statuses[d.tree] = 'committed'
   ON CONFLICT (run_id, kind) DO UPDATE SET performer_id = excluded.performer_id, from_dead = NULL;
-${released}
+  IF cardinality(p_released_tree) > 0 THEN
+    DELETE FROM duties d USING unnest(p_released_tree, p_released_run) AS r (tree, run_id)
+    WHERE d.run_id = r.run_id AND statuses[r.tree] = 'committed';
+  END IF;
   IF true = ANY (b5) THEN
     DELETE FROM duties d USING unnest(b1, b5, statuses) AS a (tree_id, ended, status)
     WHERE d.tree_id = a.tree_id AND a.ended AND a.status = 'committed';
   END IF;
 END $body$;`;
-
-const DELETE_RELEASED = `  DELETE FROM duties d USING unnest(p_released_tree, p_released_run) AS r (tree, run_id)
-  WHERE d.run_id = r.run_id AND statuses[r.tree] = 'committed';`;
-/** Most batches of a worker release nothing. */
-const DELETE_RELEASED_IF_ANY = `  IF cardinality(p_released_tree) > 0 THEN
-  ${DELETE_RELEASED.replaceAll('\n', '\n  ')}
-  END IF;`;
 
 /** Declares every performer over whose lock is free. Returns how many. */
 const END_LOST = `
@@ -95,42 +99,5 @@ BEGIN
   RETURN v_ended;
 END $body$;`;
 
-/**
- * Takes over the duties of performers that are dead, or have been over for p_grace_ms. Returns all duties that the
- * performer has claimed.
- */
-const CLAIM_DUTIES = `
-CREATE FUNCTION claim_duties(p_performer integer, p_grace_ms integer, p_limit integer)
-RETURNS TABLE (tree_id text, run_id text, kind text, is_dead boolean) LANGUAGE plpgsql AS $body$
-BEGIN
-  IF NOT EXISTS (SELECT FROM performers p WHERE p.performer_id = p_performer AND p.over_at IS NULL) THEN RETURN; END IF;
-  UPDATE duties d SET performer_id = p_performer, from_dead = coalesce(d.from_dead, f.is_dead)
-  FROM (
-    SELECT c.run_id, c.kind, p.is_dead FROM duties c JOIN performers p USING (performer_id)
-    WHERE p.over_at IS NOT NULL AND (p.is_dead OR p.over_at <= clock_timestamp() - p_grace_ms * interval '1 ms')
-    LIMIT p_limit FOR UPDATE OF c SKIP LOCKED
-  ) AS f
-  WHERE d.run_id = f.run_id AND d.kind = f.kind;
-  RETURN QUERY SELECT d.tree_id, d.run_id, d.kind, d.from_dead FROM duties d
-  WHERE d.performer_id = p_performer AND d.from_dead IS NOT NULL ORDER BY d.tree_id, d.run_id LIMIT p_limit;
-END $body$;`;
-
-const CLAIM_DUE_TREES = `
-CREATE FUNCTION claim_due_trees(p_now text, p_until text, p_limit integer) RETURNS SETOF text LANGUAGE sql AS $body$
-  UPDATE trees SET wake_at = p_until WHERE tree_id IN (
-    SELECT t.tree_id FROM trees t WHERE NOT t.ended AND t.wake_at COLLATE "C" <= p_now
-    ORDER BY t.wake_at COLLATE "C" LIMIT p_limit FOR UPDATE SKIP LOCKED)
-  RETURNING tree_id;
-$body$;`;
-
-/** The tables and functions of format 1 for several workers; they come after those for one. */
-export const SHARED_OF_FORMAT_1 = [
-  TABLES,
-  commitShared('CREATE', DELETE_RELEASED),
-  END_LOST,
-  CLAIM_DUTIES,
-  CLAIM_DUE_TREES,
-].join('\n');
-
-/** The same function, for the same callers. */
-export const SHARED_OF_FORMAT_4 = commitShared('CREATE OR REPLACE', DELETE_RELEASED_IF_ANY);
+/** The tables and functions for several workers; they come after those for one. */
+export const CREATE_SHARED = [TABLES, COMMIT_SHARED, END_LOST].join('\n');

@@ -15,7 +15,8 @@ import { unavailableError, writerReplacedError } from '../ledger/store-errors.js
 import type { ProcessIdentity } from '../../system/process-identity.js';
 import { toParameters } from './values/array-literal.js';
 import { COPIED_TABLE, copiedError } from './copy/copied-ledger.js';
-import { FORMAT_ROTATED, FORMAT_VERSION, newerFormatError } from './postgres-schema.js';
+import { requireNewestFormat } from '../ledger/migrations.js';
+import { FORMAT_VERSION } from './formats/postgres-migrations.js';
 import { checkRotations, ROTATION_COLUMNS } from './workers/check-rotations.js';
 import { PERFORMER_LOCK } from './postgres-shared-functions.js';
 import { asLedgerError, connect, isServerAnswer, type PostgresPlace, type Row } from './postgres-connection.js';
@@ -30,8 +31,6 @@ const TRY_LOCK = {
   exclusive: `SELECT pg_try_advisory_lock(${LOCK_KEY}) AS locked`,
   shared: `SELECT pg_try_advisory_lock_shared(${LOCK_KEY}) AS locked`,
 } as const;
-/** Whether no other process writes: it holds until the end of the transaction. */
-export const TRY_TO_BE_ALONE = `SELECT pg_try_advisory_xact_lock(${LOCK_KEY}) AS locked`;
 const TRY_PERFORMER_LOCK = `SELECT pg_try_advisory_lock_shared(${PERFORMER_LOCK}, $1) AS locked`;
 const ADD_PERFORMER = `INSERT INTO performers (host, pid, started, backend_pid)
   VALUES ($1, $2, $3, pg_backend_pid()) RETURNING performer_id`;
@@ -43,7 +42,7 @@ const END_PERFORMER = `UPDATE performers SET over_at = coalesce(over_at, clock_t
 /** The first number of the advisory lock of the worker that integrates. */
 const LEADER_CLASS = 0x54504c44;
 const TRY_LEADER_LOCK = `SELECT pg_try_advisory_lock(${LEADER_CLASS}, 'meta'::regclass::oid::integer) AS locked`;
-const READ_META = `SELECT epoch, format, to_regclass('${COPIED_TABLE}') IS NOT NULL AS copied, ${ROTATION_COLUMNS} FROM meta`;
+const READ_META = `SELECT epoch, ledger_format, to_regclass('${COPIED_TABLE}') IS NOT NULL AS copied, ${ROTATION_COLUMNS} FROM meta`;
 const RELEASE_LOCKS = 'SELECT pg_advisory_unlock_all()';
 
 /** How long a former session may take to end, in ms. */
@@ -271,8 +270,7 @@ async function tryLock(session: Session, text: string, values: readonly string[]
  */
 function checkMeta(place: PostgresPlace, meta: Row | undefined): void {
   if (meta?.['copied'] === 't' && place.isCopySource !== true) throw copiedError(place.schema);
-  const format = Number(meta?.['format'] ?? FORMAT_VERSION);
-  if (format > FORMAT_ROTATED) throw newerFormatError(format);
+  requireNewestFormat(place.format ?? FORMAT_VERSION, Number(meta?.['ledger_format']));
   checkRotations(place, meta);
 }
 

@@ -3,9 +3,11 @@ import { SqliteArchives } from './content/sqlite-archives.js';
 import { SqliteArtifacts } from './content/sqlite-artifacts.js';
 import { originOf } from './content/sqlite-key-proof.js';
 import type { SqliteConnection } from './sqlite-binding.js';
-import { asLedgerError, openDatabase, openUntouchedDatabase } from './sqlite-database.js';
+import { openDatabase, openUntouchedDatabase } from './sqlite-database.js';
+import { asLedgerError } from './sqlite-errors.js';
 import { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
 import { SqliteReader } from './sqlite-reader.js';
+import { MIGRATIONS, type SqliteMigration } from './sqlite-schema.js';
 import { SqliteRunRecords } from './sqlite-run-records.js';
 import { SqliteTail } from './sqlite-tail.js';
 import { SqliteTrees } from './sqlite-trees.js';
@@ -38,11 +40,12 @@ export function openComponents(
   file: string,
   { directory, keys }: ContentStorage,
   access: LedgerAccess,
+  migrations: readonly SqliteMigration[] = MIGRATIONS,
 ): SqliteComponents {
   const { db, isCurrent } =
     access === 'untouched'
-      ? openUntouchedDatabase(file)
-      : { db: openDatabase(file, access === 'read'), isCurrent: () => true };
+      ? openUntouchedDatabase(file, migrations)
+      : { db: openDatabase(file, access === 'read', migrations), isCurrent: () => true };
   try {
     const tail = new SqliteTail(db);
     const markNumbers = new SqliteMarkNumbers(db, tail);

@@ -3,22 +3,18 @@
 
 import { accessSync, closeSync, constants, existsSync, linkSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { LedgerError } from '../../core/errors.js';
+import { LedgerError, oldFormatError } from '../../core/errors.js';
 import { errorCode } from '../../system/error-code.js';
-import { NotAFile, refuseSpecialFile } from '../../system/files/open-file.js';
+import { refuseSpecialFile } from '../../system/files/open-file.js';
 import { OWN_PREFIX } from '../records/sql-table.js';
-import {
-  APPLICATION_ID,
-  FORMAT_OLDEST,
-  FORMAT_ROTATED,
-  FORMAT_VERSION,
-  PAGE_BYTES,
-  schemaSteps,
-} from './sqlite-schema.js';
+import { newestFormat, pendingMigrations, requireNewestFormat } from '../ledger/migrations.js';
+import { APPLICATION_ID, MIGRATIONS, OLD_APPLICATION_ID, PAGE_BYTES, type SqliteMigration } from './sqlite-schema.js';
 import { tamperedError } from '../ledger/store-errors.js';
 import { fsyncDirectorySync } from '../../system/files/fsync-directory.js';
 import { connectSqlite, type SqliteConnection } from './sqlite-binding.js';
+import { asLedgerError } from './sqlite-errors.js';
 import { openUntouched, type UntouchedFile } from './untouched-file.js';
+import { lockWriter } from './writer-lock.js';
 
 /** How long a statement waits for another process, in ms. Only a foreign program can hold the lock. */
 const BUSY_MS = 2_000;
@@ -30,35 +26,72 @@ const WAL_BYTES_KEPT = 64 * 1_024 * 1_024;
 /** The shared memory of the WAL starts with 32 KiB. */
 const PROBE_BYTES = 128 * 1_024;
 
-/** Includes SQLITE_ERROR: our statements never change, so if one is wrong, the table was changed. */
-const TAMPERED = /^SQLITE_(?:CORRUPT|NOTADB|ERROR)/;
-
 /**
- * Opens an existing ledger file.
- * @throws LedgerError LEDGER_UNAVAILABLE if the file does not exist, or another version of Turnpike wrote it
+ * Opens an existing ledger file. Opened for writing, older tables are migrated first.
+ * @throws LedgerError LEDGER_UNAVAILABLE if the file does not exist, or its format is not that of this version
+ * @throws LedgerError LEDGER_UNSUPPORTED if a version wrote it whose formats this one does not know
  * @throws LedgerError LEDGER_TAMPERED if the file is not a ledger, or its tables or triggers were changed
+ * @throws LedgerError LEDGER_LOCKED if it has to be migrated while another process writes
  */
-export function openDatabase(file: string, readOnly: boolean): SqliteConnection {
+export function openDatabase(file: string, readOnly: boolean, migrations = MIGRATIONS): SqliteConnection {
   if (!existsSync(file)) throw missingLedgerError(file);
   if (!readOnly) refuseUnwritable(file);
   // Opens it for reading first: a foreign file is not touched, not even to recover it after its last writer.
-  const reader = connect(file, true, (db) => checkIdentity(db, file));
+  const reader = connect(file, true, (db) => {
+    checkIdentity(db, file);
+    if (readOnly) requireNewestFormat(newestFormat(migrations), formatOf(db));
+  });
   if (readOnly) return reader;
+  const isOlder = pendingOf(reader, migrations).length > 0;
   reader.close();
-  return connect(file, false, (db) => checkSchema(db, file));
+  if (isOlder) migrateFile(file, migrations);
+  return connect(file, false, (db) => checkSchema(db, file, migrations));
 }
+
+const pendingOf = (db: SqliteConnection, migrations: readonly SqliteMigration[]): readonly SqliteMigration[] =>
+  pendingMigrations(migrations, formatOf(db));
+
+/** The writer lock keeps out a process of an older version, which would go on writing rows of its format. */
+function migrateFile(file: string, migrations: readonly SqliteMigration[]): void {
+  const lock = lockWriter(file);
+  try {
+    connect(file, false, (db) => {
+      checkSchema(db, file, migrations);
+      db.transaction(() => migrate(db, migrations)).immediate();
+    }).close();
+  } finally {
+    lock.release();
+  }
+}
+
+/** Brings the tables to the newest format, within the open transaction. */
+function migrate(db: SqliteConnection, migrations: readonly SqliteMigration[]): void {
+  for (const { to, apply } of pendingOf(db, migrations)) {
+    apply(db);
+    db.pragma(`user_version = ${to}`);
+  }
+}
+
+/** For a writer that begins: a later version may have migrated the file since it was opened. @throws LedgerError */
+export const requireFormat = (db: SqliteConnection, migrations: readonly SqliteMigration[]): void =>
+  requireNewestFormat(newestFormat(migrations), formatOf(db));
 
 /**
  * Opens an existing ledger file for reading, and changes nothing (untouched-file.ts).
  * @throws as `openDatabase`
  */
-export function openUntouchedDatabase(file: string): UntouchedFile {
+export function openUntouchedDatabase(file: string, migrations = MIGRATIONS): UntouchedFile {
+  return openForReading(file, (db) => requireNewestFormat(newestFormat(migrations), formatOf(db)));
+}
+
+function openForReading(file: string, check: (db: SqliteConnection) => void): UntouchedFile {
   if (!existsSync(file)) throw missingLedgerError(file);
   try {
     refuseSpecialFile(file);
     return openUntouched(file, (db) => {
       configure(db, true);
       checkIdentity(db, file);
+      check(db);
     });
   } catch (cause) {
     throw asLedgerError(cause, cannotOpen(file));
@@ -81,12 +114,11 @@ const missingLedgerError = (file: string): LedgerError =>
 const cannotOpen = (file: string): string =>
   `the ledger ${file} cannot be opened: verify it, or restore it from a backup`;
 
-/** The format of a ledger file, and the newest one that this version knows. @throws LedgerError for a foreign file */
-export function sqliteFormat(file: string): { readonly found: number; readonly newest: number } {
-  const { db } = openUntouchedDatabase(file);
+/** The format of a ledger file, also of one that is not migrated yet. @throws LedgerError for a foreign file */
+export function sqliteFormat(file: string): number {
+  const { db } = openForReading(file, () => undefined);
   try {
-    const found = formatOf(db);
-    return { found, newest: Math.max(found, FORMAT_VERSION) };
+    return formatOf(db);
   } finally {
     db.close();
   }
@@ -110,7 +142,7 @@ function connect(file: string, readonly: boolean, check: (db: SqliteConnection) 
  * Creates an empty ledger file atomically.
  * @throws LedgerError LEDGER_UNAVAILABLE if the file exists already or cannot be created
  */
-export function createDatabase(file: string): void {
+export function createDatabase(file: string, migrations = MIGRATIONS): void {
   const draft = `${file}.new-${process.pid}`;
   try {
     rmSync(draft, { force: true });
@@ -120,7 +152,7 @@ export function createDatabase(file: string): void {
     try {
       db.pragma(`page_size = ${PAGE_BYTES}`);
       db.pragma('synchronous = FULL');
-      db.exec(`BEGIN; ${schemaSteps(0, FORMAT_VERSION)} COMMIT;`);
+      db.transaction(() => migrate(db, migrations))();
       db.pragma('journal_mode = WAL');
     } finally {
       db.close();
@@ -180,17 +212,10 @@ const ledgerUnavailableError = (message: string, cause?: unknown): LedgerError =
   new LedgerError({ code: 'LEDGER_UNAVAILABLE', message, cause });
 
 function checkIdentity(db: SqliteConnection, file: string): void {
-  if (db.pragma('application_id', { simple: true }) !== APPLICATION_ID) {
-    const message = `${file} is not a Turnpike ledger: point to the right file, or restore this one from a backup`;
-    throw tamperedError(message);
-  }
-  const version = formatOf(db);
-  if (version >= FORMAT_OLDEST && version <= FORMAT_ROTATED) return;
-  const other = version > FORMAT_ROTATED ? 'a newer' : 'an older';
-  throw ledgerUnavailableError(
-    `${file} has format ${version}, this version of Turnpike knows ${FORMAT_ROTATED}: open it with ${other} one, ` +
-      'or start a new home',
-  );
+  const application = db.pragma('application_id', { simple: true });
+  if (application === OLD_APPLICATION_ID) throw oldFormatError(`the ledger ${file}`);
+  if (application === APPLICATION_ID && formatOf(db) > 0) return;
+  throw tamperedError(`${file} is not a Turnpike ledger: point to the right file, or restore this one from a backup`);
 }
 
 function configure(db: SqliteConnection, readOnly: boolean): void {
@@ -216,27 +241,13 @@ function configure(db: SqliteConnection, readOnly: boolean): void {
 
 const formatOf = (db: SqliteConnection): number => Number(db.pragma('user_version', { simple: true }));
 
-/**
- * Upgrades the tables to the current format, within the open transaction. Existing rows do not change.
- * @returns the format before the upgrade
- */
-export function upgradeSchema(db: SqliteConnection): number {
-  const format = formatOf(db);
-  db.exec(schemaSteps(format, FORMAT_VERSION));
-  return format;
-}
-
-export const isRotatedFormat = (db: SqliteConnection): boolean => formatOf(db) === FORMAT_ROTATED;
-
-/** Sets the format that only versions with rotated keys open, within the open transaction. */
-export const setRotatedFormat = (db: SqliteConnection): void => void db.pragma(`user_version = ${FORMAT_ROTATED}`);
-
-function checkSchema(db: SqliteConnection, file: string): void {
-  // One transaction for both reads: a writer may be upgrading an older ledger at this moment.
+function checkSchema(db: SqliteConnection, file: string, migrations: readonly SqliteMigration[]): void {
+  // One transaction for both reads: another process may be migrating the file at this moment.
   const found = db.transaction(() => ({ format: formatOf(db), schema: schemaOf(db) }))();
   const model = connectSqlite(':memory:');
   try {
-    model.exec(schemaSteps(0, found.format));
+    pendingMigrations(migrations, found.format);
+    migrate(model, migrations.slice(0, found.format));
     if (found.schema === schemaOf(model)) return;
   } finally {
     model.close();
@@ -255,13 +266,6 @@ const schemaOf = (db: SqliteConnection): string =>
       )
       .all(),
   );
-
-/** Maps an SQLite error to a LedgerError; returns every other error unchanged. */
-export function asLedgerError(cause: unknown, message: string): unknown {
-  const code = errorCode(cause);
-  if (!code.startsWith('SQLITE_') && !(cause instanceof NotAFile)) return cause;
-  return new LedgerError({ code: TAMPERED.test(code) ? 'LEDGER_TAMPERED' : 'LEDGER_UNAVAILABLE', message, cause });
-}
 
 /**
  * Runs `work` without these triggers, within the open transaction. The triggers are then restored with their exact

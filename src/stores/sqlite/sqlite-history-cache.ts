@@ -8,10 +8,10 @@ import { refuseSpecialFile } from '../../system/files/open-file.js';
 import type { EndedRuns, HistoryCache, ReplayPoint, HistorySnapshot } from '../../core/ledger/history-cache.js';
 import { connectSqlite, type SqliteConnection } from './sqlite-binding.js';
 
-/** "TPHC". */
-const APPLICATION_ID = 0x54504843;
-/** Increased whenever the cached data changes its form: a file of an older format is discarded. */
-const FORMAT = 2;
+/** "TPKH". */
+const APPLICATION_ID = 0x54504b48;
+/** Increased whenever the cached data changes its form: a file of another format is discarded. */
+const FORMAT = 1;
 /** In ms: two readers may store the same replay point at the same time. */
 export const BUSY_MS = 2_000;
 

@@ -36,20 +36,15 @@ import { sqliteCaseKeyTable } from './content/sqlite-case-key-table.js';
 import { vacuum, removeArchived, sweepContents } from './content/sqlite-remove-archived.js';
 import type { SqliteConnection } from './sqlite-binding.js';
 import type { BlockContent } from './sqlite-blocks.js';
-import {
-  asLedgerError,
-  checkWritable,
-  createDatabase,
-  isRotatedFormat,
-  setRotatedFormat,
-  truncateWal,
-} from './sqlite-database.js';
+import { checkWritable, createDatabase, truncateWal } from './sqlite-database.js';
+import { asLedgerError } from './sqlite-errors.js';
 import { SqliteLedgerRecords } from '../records/sqlite-ledger-records.js';
 import { CaseKeys } from '../keys/case-keys.js';
 import { openComponents, type ContentStorage, type LedgerAccess, type SqliteComponents } from './sqlite-components.js';
 import { readPages, type PageReader, type SqliteReader } from './sqlite-reader.js';
 import { notWriterError, unavailableError } from '../ledger/store-errors.js';
 import type { SqliteRunRecords } from './sqlite-run-records.js';
+import type { SqliteMigration } from './sqlite-schema.js';
 import type { SqliteTrees } from './sqlite-trees.js';
 import { lockWriter, type WriterLock } from './writer-lock.js';
 import { SqliteWriter } from './sqlite-writer.js';
@@ -73,6 +68,8 @@ export interface SqliteStoreOptions {
   readonly erasureSeal?: () => ErasureSeal | null;
   /** @internal Number of index rows in one stretch; tests set fewer. @default STRETCH_ROWS */
   readonly stretchRows?: number;
+  /** @internal Tests add a format. @default MIGRATIONS */
+  readonly migrations?: readonly SqliteMigration[];
 }
 
 /**
@@ -80,30 +77,33 @@ export interface SqliteStoreOptions {
  * @throws LedgerError LEDGER_UNAVAILABLE if the file exists already or cannot be created
  */
 export function createSqliteStore(options: SqliteStoreOptions): LedgerStore {
-  createDatabase(resolve(options.file));
+  createDatabase(resolve(options.file), options.migrations);
   return openSqliteStore(options);
 }
 
 /**
  * Opens an existing ledger.
- * @throws LedgerError LEDGER_UNAVAILABLE if the file does not exist, or another version of Turnpike wrote it
+ * @throws LedgerError LEDGER_UNAVAILABLE if the file does not exist, or its format is not that of this version
+ * @throws LedgerError LEDGER_UNSUPPORTED if a version wrote it whose formats this one does not know
  * @throws LedgerError LEDGER_TAMPERED if the file is not a ledger, or its tables or triggers were changed
  */
 export function openSqliteStore(options: SqliteStoreOptions): LedgerStore {
-  const { file, artifactsDir, readOnly = false, untouched = false, erasureSeal = () => null, stretchRows } = options;
+  const { file, artifactsDir, readOnly = false, untouched = false, erasureSeal = () => null } = options;
   // Not inside the artifacts directory: a copy of the contents must not include the keys that decrypt them.
   const { caseKeysDir = join(dirname(resolve(artifactsDir)), 'keys', 'cases') } = options;
   const keys = new CaseKeys(resolve(caseKeysDir), erasureSeal);
   const access = untouched ? 'untouched' : readOnly ? 'read' : 'write';
-  return new SqliteLedgerStore(resolve(file), { directory: resolve(artifactsDir), keys }, access, stretchRows);
+  return new SqliteLedgerStore(resolve(file), { directory: resolve(artifactsDir), keys }, access, options);
 }
+
+type SqliteStoreInternals = Pick<SqliteStoreOptions, 'stretchRows' | 'migrations'>;
 
 /** An open ledger file. How a batch is committed: sqlite-writer.ts. */
 class SqliteLedgerStore implements LedgerStore {
   readonly #file: string;
   readonly #access: LedgerAccess;
   readonly #contents: ContentStorage;
-  readonly #stretchRows: number | undefined;
+  readonly #internals: SqliteStoreInternals;
   readonly records: LedgerRecords | null;
   readonly caseKeys: CaseKeyTable;
   /** `reopen` replaces these components. */
@@ -111,12 +111,12 @@ class SqliteLedgerStore implements LedgerStore {
   /** The writer lock, and the writer; null after `reopen`, until `acquire` is called again. */
   #writerState: { readonly lock: WriterLock; readonly writer: SqliteWriter | null } | null = null;
 
-  constructor(file: string, contents: ContentStorage, access: LedgerAccess, stretchRows?: number) {
+  constructor(file: string, contents: ContentStorage, access: LedgerAccess, internals: SqliteStoreInternals) {
     this.#file = file;
-    this.#stretchRows = stretchRows;
+    this.#internals = internals;
     this.#access = access;
     this.#contents = contents;
-    this.#parts = openComponents(file, contents, access);
+    this.#parts = openComponents(file, contents, access, internals.migrations);
     const attempt = <T>(work: () => T): Promise<T> => this.#attempt(work);
     this.caseKeys = sqliteCaseKeyTable({ keys: contents.keys, writer: () => this.#writer, attempt });
     const transaction = () => this.#writerState?.writer?.records ?? null;
@@ -177,7 +177,7 @@ class SqliteLedgerStore implements LedgerStore {
       if (this.#writerState?.writer != null) return this.#writerState.writer.beginEpoch();
       const lock = this.#writerState?.lock ?? lockWriter(this.#file);
       try {
-        const writer = new SqliteWriter(this.#parts, this.#stretchRows);
+        const writer = new SqliteWriter(this.#parts, this.#internals.stretchRows, this.#internals.migrations);
         const epoch = writer.beginEpoch();
         this.#writerState = { lock, writer };
         return epoch;
@@ -195,7 +195,7 @@ class SqliteLedgerStore implements LedgerStore {
       if (this.#db.open) checkWritable(this.#file);
       this.#writerState = { lock: this.#writerState.lock, writer: null };
       this.#db.close();
-      this.#parts = openComponents(this.#file, this.#contents, this.#access);
+      this.#parts = openComponents(this.#file, this.#contents, this.#access, this.#internals.migrations);
       truncateWal(this.#db);
       resolve();
     });
@@ -294,13 +294,6 @@ class SqliteLedgerStore implements LedgerStore {
     return this.#attempt(() => this.#writer.erase(erasure));
   }
 
-  allowRotations(): Promise<void> {
-    return this.#attempt(() => {
-      if (isRotatedFormat(this.#db) || this.#writer.writeDerived(() => setRotatedFormat(this.#db))) return;
-      throw unavailableError('a key cannot be rotated while rows of records are pending: try again');
-    });
-  }
-
   sealErasures(seal: () => ErasureSeal | null): void {
     this.#contents.keys.sealWith(seal);
   }
@@ -347,7 +340,7 @@ class SqliteLedgerStore implements LedgerStore {
 
   #refresh(): void {
     if (this.#parts.isCurrent()) return;
-    const parts = openComponents(this.#file, this.#contents, this.#access);
+    const parts = openComponents(this.#file, this.#contents, this.#access, this.#internals.migrations);
     this.#db.close();
     this.#parts = parts;
   }

@@ -79,7 +79,7 @@ export class SqliteReader {
        WHERE b.seq = 0 AND b.log_index >= ? ORDER BY b.log_index LIMIT ${PAGE_TREES}`,
     );
     this.#marks = db.prepare('SELECT marks FROM marks WHERE mark_no = ?').pluck();
-    this.#snapshot = db.prepare('SELECT tree_id, seq, sha256 AS mac, text FROM snapshots WHERE tree_id = ?');
+    this.#snapshot = db.prepare('SELECT tree_id, seq, mac, text FROM snapshots WHERE tree_id = ?');
   }
 
   /** @throws LedgerError LEDGER_TAMPERED if the row was removed */

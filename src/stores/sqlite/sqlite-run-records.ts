@@ -1,6 +1,5 @@
 // The records of runs whose tree has ended. The marks contain the ended trees, in the order of their ends. The recorded
-// tree that was written last shows where to continue. A ledger that was created before these tables existed, and is
-// opened for reading only, has no records.
+// tree that was written last shows where to continue.
 
 import type { RecordedTree } from '../../core/ledger/readable-ledger.js';
 import type { EndedTree, RecordBatch } from '../../engine/ports/ledger/run-records.js';
@@ -30,24 +29,30 @@ interface RunRecordInserts {
 /** The tables of run records on one connection. */
 export class SqliteRunRecords {
   readonly #db: SqliteConnection;
-  readonly #isThere: SqliteStatement;
-  #statements: RunRecordStatements | null = null;
-  #inserts: RunRecordInserts | null = null;
+  #reads: RunRecordStatements | null = null;
+  #writes: RunRecordInserts | null = null;
 
   constructor(db: SqliteConnection) {
     this.#db = db;
-    this.#isThere = db.prepare(`SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'recorded_trees'`);
+  }
+
+  /** Prepared by the first use: a ledger whose derived tables are damaged can still be read and verified. */
+  get #statements(): RunRecordStatements {
+    return (this.#reads ??= prepareRunRecordStatements(this.#db));
+  }
+
+  get #inserts(): RunRecordInserts {
+    return (this.#writes ??= prepareRunRecordInserts(this.#db));
   }
 
   /** The first row of marks that may end a tree without records. */
   firstUnrecorded(): number {
-    return Number(this.#prepared()?.last.get() ?? 0);
+    return Number(this.#statements.last.get() ?? 0);
   }
 
   /** The trees that the next rows of marks end, except recorded ones. @throws LedgerError LEDGER_TAMPERED */
   unrecorded(from: number): QueryPage<EndedTree> {
-    const statements = this.#prepared();
-    if (statements === null) return { rows: [], next: null };
+    const statements = this.#statements;
     const to = from + PAGE_MARKS;
     const marks = statements.ended.all(from, to) as { readonly mark_no: number; readonly marks: string }[];
     const ends = marks.flatMap(({ mark_no, marks: text }) =>
@@ -59,13 +64,13 @@ export class SqliteRunRecords {
 
   /** Writes within the open transaction. */
   save({ records, trees }: RecordBatch): void {
-    const { record, tree } = (this.#inserts ??= prepareRunRecordInserts(this.#db));
+    const { record, tree } = this.#inserts;
     for (const { tree_id, run_id, text } of records) record.run(tree_id, run_id, text);
     for (const { tree_id, place, seq } of trees) tree.run(tree_id, place, seq);
   }
 
   trees(from: number): QueryPage<RecordedTree> {
-    const rows = (this.#prepared()?.trees.all(from) ?? []) as (RecordedTree & { readonly row: number })[];
+    const rows = this.#statements.trees.all(from) as (RecordedTree & { readonly row: number })[];
     const last = rows.at(-1)?.row;
     return {
       rows: rows.map(({ tree_id, seq }) => ({ tree_id, seq })),
@@ -74,22 +79,15 @@ export class SqliteRunRecords {
   }
 
   recorded(tree_id: string): number | null {
-    return (this.#prepared()?.recorded.get(tree_id) as number | undefined) ?? null;
+    return (this.#statements.recorded.get(tree_id) as number | undefined) ?? null;
   }
 
   load(tree_id: string, run_id: string): string | null {
-    return (this.#prepared()?.load.get(tree_id, run_id) as string | undefined) ?? null;
+    return (this.#statements.load.get(tree_id, run_id) as string | undefined) ?? null;
   }
 
   count(tree_id: string): number {
-    return Number(this.#prepared()?.count.get(tree_id) ?? 0);
-  }
-
-  /** @returns null if the tables do not exist yet */
-  #prepared(): RunRecordStatements | null {
-    if (this.#statements === null && this.#isThere.get() !== undefined)
-      this.#statements = prepareRunRecordStatements(this.#db);
-    return this.#statements;
+    return Number(this.#statements.count.get(tree_id));
   }
 }
 

@@ -17,14 +17,16 @@
 // stores the size from which the blocks continue. `archived_trees` and `archived_cases` store which trees and cases
 // were archived.
 
-/** "TPLG", in the file header: identifies a ledger file. */
-export const APPLICATION_ID = 0x54504c47;
-/** Format of the tables. A file with a higher one was written by a newer version of this library. */
-export const FORMAT_VERSION = 5;
-/** The same tables, with a rotated key: versions of this library that know no rotation refuse them. */
-export const FORMAT_ROTATED = 6;
-/** The oldest format that can be opened. The first writer upgrades it. */
-export const FORMAT_OLDEST = 2;
+import { newestFormat, type Migration } from '../ledger/migrations.js';
+import type { SqliteConnection } from './sqlite-binding.js';
+
+/** "TPKL", in the file header: identifies a ledger file. */
+export const APPLICATION_ID = 0x54504b4c;
+/**
+ * "TPLG", which identified a ledger file before formats began again at 1 (decision 0091). The number of its format says
+ * nothing, because it may be the number of a format of today. No file of today has this id.
+ */
+export const OLD_APPLICATION_ID = 0x54504c47;
 /** Measured against 4 and 16 KB: a commit of a single caller rewrites the last page of every table. */
 export const PAGE_BYTES = 8_192;
 
@@ -37,6 +39,12 @@ const ARCHIVED_SIZE = '(SELECT ifnull(max(size), 0) FROM archives)';
 export const NEXT_ARTIFACT = `max((SELECT ifnull(max(artifact_no) + 1, 0) FROM artifacts),
   (SELECT ifnull(max(next_artifact), 0) FROM archives))`;
 
+const DONE = 'what is archived stays archived';
+
+/**
+ * In `artifacts`, `sealed` is the number of the key within its case that encrypts the content, 0 for none. The tables
+ * of archived prefixes follow `snapshots`: after archiving, row numbers continue from where they were.
+ */
 const TABLES = `
 CREATE TABLE meta (
   id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -64,7 +72,8 @@ CREATE TABLE artifacts (
   sha256 BLOB NOT NULL CHECK (length(sha256) = 32),
   kind TEXT NOT NULL,
   byte_size INTEGER NOT NULL,
-  bytes BLOB
+  bytes BLOB,
+  sealed INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE TABLE marks (mark_no INTEGER PRIMARY KEY, marks TEXT NOT NULL) STRICT;
 CREATE TABLE tree_index (
@@ -87,9 +96,40 @@ CREATE TABLE artifact_index (
 CREATE TABLE snapshots (
   tree_id TEXT PRIMARY KEY,
   seq INTEGER NOT NULL,
-  sha256 TEXT NOT NULL,
+  mac TEXT NOT NULL,
   text TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE archives (
+  size INTEGER PRIMARY KEY,
+  root BLOB NOT NULL CHECK (length(root) = 32),
+  frontier BLOB NOT NULL CHECK (length(frontier) % 32 = 0),
+  sha256 BLOB NOT NULL CHECK (length(sha256) = 32),
+  note TEXT,
+  next_artifact INTEGER NOT NULL
+) STRICT;
+CREATE TABLE archived_trees (tree_id TEXT PRIMARY KEY, entries INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE archived_cases (case_id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+CREATE TABLE run_records (
+  tree_id TEXT NOT NULL,
+  run_id TEXT NOT NULL,
+  record TEXT NOT NULL,
+  PRIMARY KEY (tree_id, run_id)
+) STRICT;
+CREATE TABLE recorded_trees (
+  tree_id TEXT PRIMARY KEY,
+  mark_no INTEGER NOT NULL,
+  seq INTEGER NOT NULL
+) STRICT;
+CREATE TABLE trees (
+  log_index INTEGER PRIMARY KEY,
+  tree_id TEXT NOT NULL,
+  case_id TEXT,
+  ended INTEGER NOT NULL CHECK (ended IN (0, 1)),
+  unfinished INTEGER NOT NULL CHECK (unfinished IN (0, 1)),
+  wake_at TEXT
+) STRICT;
+CREATE INDEX open_trees ON trees (log_index) WHERE ended = 0;
+CREATE INDEX trees_of_cases ON trees (case_id, log_index) WHERE case_id IS NOT NULL;
 INSERT INTO meta VALUES (1, 0, 0, x'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855', x'', 0, 0, 0);
 `;
 
@@ -101,12 +141,18 @@ const IN_ORDER = 'rows are appended in order, without a gap, and never replaced'
 
 /** Conditions under which an insert is rejected: not the next row of an append-only table, or a changed index row. */
 const WRONG_ROWS: Readonly<Record<string, string>> = {
-  blocks: `NEW.log_index <> ${SIZE}`,
-  artifacts: 'NEW.artifact_no <> ifnull((SELECT max(artifact_no) + 1 FROM artifacts), 0)',
+  blocks: `NEW.log_index <> max(${SIZE}, ${ARCHIVED_SIZE})`,
+  artifacts: `NEW.artifact_no <> ${NEXT_ARTIFACT}`,
   marks: 'NEW.mark_no <> ifnull((SELECT max(mark_no) + 1 FROM marks), 0)',
   tree_index: `NEW.log_index <> (SELECT log_index FROM tree_index WHERE tree_id = NEW.tree_id AND seq = NEW.seq)`,
   mark_index: `NEW.mark_no <> (SELECT mark_no FROM mark_index WHERE scope = NEW.scope AND name = NEW.name)`,
 };
+
+/** Run records are final once their tree is recorded. Before that, an interrupted recording may be repeated. */
+const whenRecorded = (row: 'NEW' | 'OLD'): string =>
+  `WHEN EXISTS (SELECT 1 FROM recorded_trees WHERE tree_id = ${row}.tree_id)`;
+
+const RECORDED = 'the records of a tree never change';
 
 const GUARDS = [
   ...Object.entries(WRONG_ROWS).map(([table, wrong]) => createTrigger(table, 'INSERT', `WHEN ${wrong}`, IN_ORDER)),
@@ -123,60 +169,12 @@ const GUARDS = [
     'its numbers never go back',
   ),
   createTrigger('meta', 'DELETE', '', 'a row is never removed'),
-].join('');
-
-/** Run records are final once their tree is recorded. Before that, an interrupted recording may be repeated. */
-const whenRecorded = (row: 'NEW' | 'OLD'): string =>
-  `WHEN EXISTS (SELECT 1 FROM recorded_trees WHERE tree_id = ${row}.tree_id)`;
-
-const RECORDED = 'the records of a tree never change';
-
-const FORMAT_2 = `${TABLES}${GUARDS}
-PRAGMA application_id = ${APPLICATION_ID};
-PRAGMA user_version = 2;
-`;
-
-const FORMAT_3 = `
-CREATE TABLE run_records (
-  tree_id TEXT NOT NULL,
-  run_id TEXT NOT NULL,
-  record TEXT NOT NULL,
-  PRIMARY KEY (tree_id, run_id)
-) STRICT;
-CREATE TABLE recorded_trees (
-  tree_id TEXT PRIMARY KEY,
-  mark_no INTEGER NOT NULL,
-  seq INTEGER NOT NULL
-) STRICT;
-${[
   createTrigger('run_records', 'INSERT', whenRecorded('NEW'), RECORDED),
   createTrigger('run_records', 'UPDATE', whenRecorded('OLD'), RECORDED),
   createTrigger('run_records', 'DELETE', whenRecorded('OLD'), RECORDED),
   createTrigger('recorded_trees', 'INSERT', whenRecorded('NEW'), RECORDED),
   createTrigger('recorded_trees', 'UPDATE', '', RECORDED),
   createTrigger('recorded_trees', 'DELETE', '', RECORDED),
-].join('')}PRAGMA user_version = 3;
-`;
-
-const DONE = 'what is archived stays archived';
-
-/** Tables of archived prefixes. After archiving, row numbers continue from where they were. */
-const ARCHIVES = `
-CREATE TABLE archives (
-  size INTEGER PRIMARY KEY,
-  root BLOB NOT NULL CHECK (length(root) = 32),
-  frontier BLOB NOT NULL CHECK (length(frontier) % 32 = 0),
-  sha256 BLOB NOT NULL CHECK (length(sha256) = 32),
-  note TEXT,
-  next_artifact INTEGER NOT NULL
-) STRICT;
-CREATE TABLE archived_trees (tree_id TEXT PRIMARY KEY, entries INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-CREATE TABLE archived_cases (case_id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
-DROP TRIGGER blocks_insert;
-DROP TRIGGER artifacts_insert;
-${[
-  createTrigger('blocks', 'INSERT', `WHEN NEW.log_index <> max(${SIZE}, ${ARCHIVED_SIZE})`, IN_ORDER),
-  createTrigger('artifacts', 'INSERT', `WHEN NEW.artifact_no <> ${NEXT_ARTIFACT}`, IN_ORDER),
   createTrigger(
     'archives',
     'INSERT',
@@ -194,26 +192,6 @@ ${[
     createTrigger(table, 'UPDATE', '', DONE),
     createTrigger(table, 'DELETE', '', DONE),
   ]),
-].join('')}`;
-
-/** Contents of cases are encrypted: `sealed` is the number of the key within its case, 0 for none. */
-const FORMAT_4 = `${ARCHIVES}ALTER TABLE artifacts ADD COLUMN sealed INTEGER NOT NULL DEFAULT 0;
-PRAGMA user_version = 4;
-`;
-
-/** For an older ledger the table is filled during the upgrade (sqlite-trees.ts). */
-const FORMAT_5 = `
-CREATE TABLE trees (
-  log_index INTEGER PRIMARY KEY,
-  tree_id TEXT NOT NULL,
-  case_id TEXT,
-  ended INTEGER NOT NULL CHECK (ended IN (0, 1)),
-  unfinished INTEGER NOT NULL CHECK (unfinished IN (0, 1)),
-  wake_at TEXT
-) STRICT;
-CREATE INDEX open_trees ON trees (log_index) WHERE ended = 0;
-CREATE INDEX trees_of_cases ON trees (case_id, log_index) WHERE case_id IS NOT NULL;
-${[
   createTrigger('trees', 'INSERT', 'WHEN NEW.log_index <= (SELECT max(log_index) FROM trees)', IN_ORDER),
   createTrigger(
     'trees',
@@ -223,19 +201,18 @@ ${[
     'a tree keeps its place and its case, and what has ended stays so',
   ),
   createTrigger('trees', 'DELETE', '', 'a row is never removed'),
-].join('')}PRAGMA user_version = 5;
-`;
+].join('');
 
-/** The SQL that upgrades to each format from the one before it; the first one starts from an empty database. */
-const STEPS: readonly (readonly [version: number, sql: string])[] = [
-  [FORMAT_OLDEST, FORMAT_2],
-  [3, FORMAT_3],
-  [4, FORMAT_4],
-  [FORMAT_VERSION, FORMAT_5],
+export type SqliteMigration = Migration<SqliteConnection, void>;
+
+/** A ledger file has one format more for each of these; `user_version` records it. */
+export const MIGRATIONS: readonly SqliteMigration[] = [
+  {
+    from: 0,
+    to: 1,
+    apply: (db) => void db.exec(`${TABLES}${GUARDS}PRAGMA application_id = ${APPLICATION_ID};`),
+  },
 ];
 
-/** The SQL that upgrades a ledger from format `from` to format `to`; `from` 0 is an empty database. */
-export const schemaSteps = (from: number, to: number): string =>
-  STEPS.filter(([version]) => version > from && version <= to)
-    .map(([, sql]) => sql)
-    .join('');
+/** The format of the ledger files that this version writes. */
+export const FORMAT_VERSION = newestFormat(MIGRATIONS);

@@ -29,7 +29,8 @@ import type { SqliteArtifacts } from './content/sqlite-artifacts.js';
 import { BlockText, blocksOf, type Block } from './sqlite-blocks.js';
 import { SqliteIndexer, STRETCH_ROWS } from './sqlite-indexer.js';
 import type { SqliteConnection, SqliteStatement } from './sqlite-binding.js';
-import { upgradeSchema } from './sqlite-database.js';
+import { requireFormat } from './sqlite-database.js';
+import { MIGRATIONS, type SqliteMigration } from './sqlite-schema.js';
 import type { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
 import { batchMarksOf, marksText, findNewMarks, type MarkIndexKey, type BatchMarks } from './sqlite-marks.js';
 import type { SqliteReader } from './sqlite-reader.js';
@@ -64,6 +65,7 @@ interface CommittedRows {
 /** Commits batches. Statements are prepared once, so that a commit costs little more than its flush. */
 export class SqliteWriter {
   readonly #parts: WriterComponents;
+  readonly #migrations: readonly SqliteMigration[];
   readonly #catchUp: SqliteIndexer;
   readonly #begin: SqliteStatement;
   readonly #commit: SqliteStatement;
@@ -79,9 +81,10 @@ export class SqliteWriter {
   /** True while the transaction of the next batch is open and holds rows of records (W5). */
   #hasBegun = false;
 
-  constructor(parts: WriterComponents, stretchRows = STRETCH_ROWS) {
+  constructor(parts: WriterComponents, stretchRows = STRETCH_ROWS, migrations = MIGRATIONS) {
     const { db, tail } = parts;
     this.#parts = parts;
+    this.#migrations = migrations;
     this.#catchUp = new SqliteIndexer(db, tail, stretchRows);
     this.#begin = db.prepare('BEGIN IMMEDIATE');
     this.#commit = db.prepare('COMMIT');
@@ -94,16 +97,15 @@ export class SqliteWriter {
 
   /** Starts a new epoch, which ends the epoch of every other writer. @returns the new epoch */
   beginEpoch(): number {
-    const { db, artifacts, tail, markNumbers, reader, trees } = this.#parts;
+    const { db, artifacts, tail, markNumbers, reader } = this.#parts;
     this.#discardRecords();
     markNumbers.isOnlyWriter = false;
     const { epoch, indexed } = this.#transact(() => {
-      const format = upgradeSchema(db);
+      requireFormat(db, this.#migrations);
       db.prepare('UPDATE meta SET epoch = epoch + 1').run();
       artifacts.startWriting();
       tail.forget();
       tail.refresh();
-      trees.fill(format);
       this.#head = reader.head();
       this.#treeLengths = createLruMap(TREES_MAX);
       return { epoch: Number(db.prepare('SELECT epoch FROM meta').pluck().get()), indexed: this.#catchUp.begin() };
@@ -286,7 +288,6 @@ export class SqliteWriter {
     return { integrated, blocks, marks: keys, indexed: this.#catchUp.advance(blocks.length + keys.length) };
   }
 
-  /** The column has the name of what earlier versions stored in it. */
   #writeSnapshot({ tree_id, seq, mac, text }: StoredSnapshot): void {
     this.#saveSnapshot.run(tree_id, seq, mac, text);
   }

@@ -84,7 +84,11 @@ export const MANIFEST_CASES: readonly BundleCase[] = [
     info('External-Identifier', 'External-Identifier: x\nExternal-Identifier'),
     ['bundle.info_differs'],
   ],
-  ['bag-info.txt has another version', info('Turnpike-Bundle: 1', 'Turnpike-Bundle: 2'), ['bundle.info_differs']],
+  [
+    'bag-info.txt has another version',
+    info('Turnpike-Bag-Format: 1', 'Turnpike-Bag-Format: 2'),
+    ['bundle.info_differs'],
+  ],
   [
     'bag-info.txt has another case',
     info('Turnpike-Case-Id: case-0001', 'Turnpike-Case-Id: case-2'),

@@ -5,10 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { join } from 'node:path';
 import { overlayFile, overlayFiles } from '../../../src/home/policy/overlay-file.js';
 import { openPostgresStore } from '../../../src/stores/postgres/postgres-ledger-store.js';
-import { FORMAT_ROTATED } from '../../../src/stores/postgres/postgres-schema.js';
 import { manifestPolicySource } from '../../../src/home/policy/manifest-policy-source.js';
-import { FORMAT_ROTATED as SQLITE_ROTATED } from '../../../src/stores/sqlite/sqlite-schema.js';
-import { sqliteFormat } from '../../../src/stores/sqlite/sqlite-database.js';
 import { winstonLog } from '../../../src/system/winston-log.js';
 import { noteVerifier, type NoteVerifier } from '../../../src/core/ledger/proof/signed-note.js';
 import { backupHome } from '../../../src/features/backup/backup-home.js';
@@ -70,8 +67,9 @@ async function work(location: LedgerLocation): Promise<void> {
   expect(await bundleProblem(location, firstKey)).toBeNull();
 }
 
-const formatOf = async ({ postgres }: LedgerLocation): Promise<unknown> =>
-  (await execute(url, `SELECT format, is_rotating FROM ${postgres?.schema ?? ''}.meta`))[0];
+const isRotating = async ({ postgres }: LedgerLocation): Promise<unknown> =>
+  ((await execute(url, `SELECT is_rotating FROM ${postgres?.schema ?? ''}.meta`))[0] as { is_rotating: unknown })
+    .is_rotating;
 
 (server === null ? describe.skip : describe)('C97: a ledger whose key was rotated', () => {
   let home: LedgerLocation;
@@ -85,11 +83,11 @@ const formatOf = async ({ postgres }: LedgerLocation): Promise<unknown> =>
   }, MS_MAX);
 
   test(
-    'is copied to PostgreSQL in the format that earlier versions refuse, and rotated there',
+    'is copied to PostgreSQL, and rotated there',
     async () => {
       postgres = onPostgres('pg');
       expect(await copyHome({ from: home, to: postgres })).toMatchObject({ verdict: { problems: [] } });
-      expect(await formatOf(postgres)).toEqual({ format: FORMAT_ROTATED, is_rotating: false });
+      expect(await isRotating(postgres)).toBe(false);
       await work(postgres);
       await rotate(postgres);
       expect(rotationsOf(postgres)).toBe(2);
@@ -133,33 +131,13 @@ const formatOf = async ({ postgres }: LedgerLocation): Promise<unknown> =>
   );
 
   test(
-    'is copied back to SQLite, with a format that earlier versions refuse, and rotated there',
+    'is copied back to SQLite, and rotated there',
     async () => {
       const back = resolveLocation(inFolder('back'));
       expect(await copyHome({ from: postgres, to: back })).toMatchObject({ verdict: { problems: [] } });
       await work(back);
-      expect(sqliteFormat(back.paths.ledger).found).toBe(SQLITE_ROTATED);
       await rotate(back);
       expect(rotationsOf(back)).toBe(4);
-    },
-    MS_MAX,
-  );
-
-  test(
-    'whose tables have the earlier format gets the later one from a worker that is alone',
-    async () => {
-      const from = resolveLocation(inFolder('back'));
-      const to = onPostgres('dumped');
-      await copyHome({ from, to });
-      const { schema } = to.postgres ?? { schema: '' };
-      const before = keyOf(to);
-      await execute(
-        url,
-        `UPDATE ${schema}.meta SET format = 4; ALTER TABLE ${schema}.meta DROP rotations, DROP is_rotating`,
-      );
-      await (await open(to, false)).close();
-      await work(to);
-      expect([keyOf(to), await formatOf(to)]).toEqual([before, { format: FORMAT_ROTATED, is_rotating: false }]);
     },
     MS_MAX,
   );

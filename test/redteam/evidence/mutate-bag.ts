@@ -170,7 +170,7 @@ const CHANGES: Readonly<Record<string, Change>> = {
     const stripped = without(without(files, PROOF), draw.chance(0.7) ? ENTRIES : 'none');
     const info = (files['bag-info.txt'] ?? Buffer.alloc(0))
       .toString()
-      .replace('Turnpike-Bundle: 2', `Turnpike-Bundle: ${draw.of(['1', '2', '3'])}`);
+      .replace('Turnpike-Bag-Format: 1', `Turnpike-Bag-Format: ${draw.of(['1', '2', '3'])}`);
     return { ...stripped, 'bag-info.txt': Buffer.from(info) };
   },
   info: (files, draw) => {

@@ -169,7 +169,7 @@ describe('the head file', () => {
     await file.write(headOf(1));
     await file.write(headOf(2));
     const whole = readFileSync(path);
-    const newest = SLOTS.find((at) => whole.toString('latin1', at, at + 256).startsWith('turnpike-head 1 2 '))!;
+    const newest = SLOTS.find((at) => whole.toString('latin1', at, at + 256).startsWith('turnpike-head 1 head 2 '))!;
     const length = whole.indexOf('\n', newest) - newest;
     for (let bit = 0; bit < (length + 1) * 8; bit += sized(5, 1)) {
       const flipped = Buffer.from(whole);
@@ -231,8 +231,8 @@ describe('the head file', () => {
     const slots = SLOTS.map(
       (at) =>
         readFileSync(path)
-          .toString('latin1', at, at + 20)
-          .split(' ')[2],
+          .toString('latin1', at, at + 30)
+          .split(' ')[3],
     );
     expect(slots).toEqual(['2', '5']);
     await expect(file.write(headOf(4))).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });

@@ -42,7 +42,7 @@ const slotAt = (bytes: Buffer, at: number): Buffer => bytes.subarray(at, at + 1_
 /** A slot with a correct hash of its own. */
 function slotOf(note: string): Buffer {
   const slot = Buffer.alloc(1_024);
-  slot.write(`turnpike-head 2 ${Buffer.byteLength(note)} ${sha256(note)}\n${note}`);
+  slot.write(`turnpike-head 1 note ${Buffer.byteLength(note)} ${sha256(note)}\n${note}`);
   return slot;
 }
 
@@ -99,7 +99,7 @@ describe('D15: a signed head file', () => {
 
   test('is refused by a reader with another key, and so is a head without a signature', async () => {
     await expect(read(foreign)).rejects.toEqual(code('LEDGER_TAMPERED'));
-    const statement = `turnpike-head 1 3 ${headOf(3).root}`;
+    const statement = `turnpike-head 1 head 3 ${headOf(3).root}`;
     patched((bytes) =>
       Buffer.concat([Buffer.from(`${statement} ${sha256(statement)}\n`.padEnd(1_024, '\0')), bytes.subarray(1_024)]),
     );

@@ -3,7 +3,8 @@
 import { existsSync } from 'node:fs';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createPostgresStore, openPostgresStore } from '../../../src/stores/postgres/postgres-ledger-store.js';
-import { APPEND_ONLY_TABLES, ERASABLE_TABLES, FORMAT_ROTATED } from '../../../src/stores/postgres/postgres-schema.js';
+import { FORMAT_VERSION } from '../../../src/stores/postgres/formats/postgres-migrations.js';
+import { APPEND_ONLY_TABLES, ERASABLE_TABLES } from '../../../src/stores/postgres/postgres-schema.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
 import { requireContent } from '../../../src/core/ledger/require-content.js';
 import type { LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';
@@ -186,11 +187,11 @@ afterAll(() => server?.stop());
 
     test('a ledger of a newer format is refused, and the message says what to do', async () => {
       await lay();
-      await place.exec(`UPDATE meta SET format = ${FORMAT_ROTATED + 1}`);
+      await place.exec(`UPDATE meta SET ledger_format = ${FORMAT_VERSION + 1}`);
       for (const readOnly of [true, false]) {
         await expect(open({ readOnly })).rejects.toMatchObject({
           code: 'LEDGER_UNAVAILABLE',
-          message: expect.stringContaining('use a newer version of Turnpike'),
+          message: expect.stringContaining('use the version that wrote it'),
         });
       }
     });

@@ -53,20 +53,6 @@ export function ledgerPlace(url: string): LedgerPlace {
   };
 }
 
-/** Makes the tables of a new ledger those of format 1, as an early version has left them. */
-export const AS_FORMAT_1 = `DROP FUNCTION lock_quotas(jsonb, text[]);
-  DROP FUNCTION quota_statuses(jsonb, text[]);
-  DROP FUNCTION store_quotas(jsonb, text[], text[]);
-  ALTER FUNCTION lock_reservations(jsonb, text[]) RENAME TO lock_quotas;
-  ALTER FUNCTION reservation_statuses(jsonb, text[]) RENAME TO quota_statuses;
-  ALTER FUNCTION store_reservations(jsonb, text[], text[]) RENAME TO store_quotas;
-  ALTER TABLE cases DROP COLUMN label_version;
-  DROP TABLE installation;
-  ALTER TABLE pending DROP COLUMN since;
-  ALTER TABLE performers DROP COLUMN joined_at, DROP COLUMN version, DROP COLUMN address, DROP COLUMN volume_id,
-    DROP COLUMN overlay_epoch;
-  UPDATE meta SET format = 1`;
-
 /** Ends the session that holds the writer lock of a ledger. */
 export const END_WRITER = `SELECT pg_terminate_backend(pid, 5000) FROM pg_locks
   WHERE locktype = 'advisory' AND granted AND objid = 'meta'::regclass::oid`;

@@ -13,7 +13,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { openDatabase } from '../../../src/stores/sqlite/sqlite-database.js';
 import { createSqliteStore, openSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
-import { FORMAT_OLDEST, FORMAT_ROTATED } from '../../../src/stores/sqlite/sqlite-schema.js';
+import { FORMAT_VERSION, OLD_APPLICATION_ID } from '../../../src/stores/sqlite/sqlite-schema.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
 import type { LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { all, answered, audited, content, opening, Scribe, scribeOf, step, treeId } from '../../fixtures/entries.js';
@@ -113,12 +113,18 @@ describe('the SQLite store', () => {
     });
 
     test.each([
-      [FORMAT_ROTATED + 1, /format 7.*knows 6.*a newer one/],
-      [FORMAT_OLDEST - 1, /format 1.*knows 6.*an older one, or start a new home/],
-    ])('a ledger of format %i is refused, and the message says what to do', async (version, message) => {
+      ['of a later format', `user_version = ${FORMAT_VERSION + 1}`, 'LEDGER_UNAVAILABLE', /format 2.*knows 1.*use the/],
+      ['without a format', 'user_version = 0', 'LEDGER_TAMPERED', /is not a Turnpike ledger/],
+      [
+        'from before formats began again',
+        `application_id = ${OLD_APPLICATION_ID}`,
+        'LEDGER_UNSUPPORTED',
+        /export the ledger with `turnpike ledger export` of that version/,
+      ],
+    ])('a ledger %s is refused, and the message says what to do', async (_what, pragma, name, message) => {
       await createSqliteStore(at).close();
-      withDatabase(at.file, (db) => db.pragma(`user_version = ${version}`));
-      const refusal = { code: 'LEDGER_UNAVAILABLE', message: expect.stringMatching(message) };
+      withDatabase(at.file, (db) => db.pragma(pragma));
+      const refusal = { code: name, message: expect.stringMatching(message) };
       for (const readOnly of [true, false]) {
         expect(thrownBy(() => openSqliteStore({ ...at, readOnly }))).toEqual(expect.objectContaining(refusal));
       }

@@ -1,10 +1,7 @@
-// Run records in a SQLite ledger: their triggers, how an older ledger behaves, and that they do not affect the ledger.
+// Run records in a SQLite ledger: their triggers, and that they do not affect the ledger.
 
-import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import Database from 'better-sqlite3';
 import { CaseKeys } from '../../../src/stores/keys/case-keys.js';
-import { FORMAT_VERSION, schemaSteps } from '../../../src/stores/sqlite/sqlite-schema.js';
 import { SqliteArchives } from '../../../src/stores/sqlite/content/sqlite-archives.js';
 import { SqliteArtifacts } from '../../../src/stores/sqlite/content/sqlite-artifacts.js';
 import type { SqliteConnection } from '../../../src/stores/sqlite/sqlite-binding.js';
@@ -47,60 +44,6 @@ beforeEach(async () => {
 afterEach(async () => {
   for (const one of opened) await one.close();
   at.remove();
-});
-
-describe('a ledger from before run records', () => {
-  /** The same ledger in the format before run records. */
-  const asBefore = async (): Promise<void> => {
-    await store.close();
-    const later = ['run_records', 'recorded_trees', 'archives', 'archived_trees', 'archived_cases', 'trees'];
-    exec(`${later.map((table) => `DROP TABLE ${table};`).join('')} PRAGMA user_version = 2`);
-    // The triggers of that format.
-    const model = new Database(':memory:').exec(schemaSteps(0, 2));
-    const guards = model.prepare(`SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'`).all();
-    model.close();
-    for (const { name, sql } of guards as { name: string; sql: string }[]) exec(`DROP TRIGGER ${name}; ${sql}`);
-    exec('ALTER TABLE artifacts DROP COLUMN sealed');
-  };
-  const formatOf = () => withDatabase(at.file, (db) => db.pragma('user_version', { simple: true }));
-
-  test('is read as it is: it has no run records, and nothing is written to it', async () => {
-    await asBefore();
-    const before = readFileSync(at.file);
-    const reader = keep(openSqliteStore({ ...at, readOnly: true }));
-    expect(await all(reader.log())).toHaveLength(2);
-    expect(await unrecorded(reader)).toEqual([]);
-    expect(await all(reader.runRecords.trees())).toEqual([]);
-    expect(await reader.runRecords.recorded(A)).toBeNull();
-    expect(await reader.runRecords.load(A, A)).toBeNull();
-    expect(await reader.runRecords.count(A)).toBe(0);
-    // Nor by a process that could write and does not.
-    expect(await unrecorded(keep(openSqliteStore(at)))).toEqual([]);
-    expect(readFileSync(at.file).equals(before)).toBe(true);
-    expect(formatOf()).toBe(2);
-  });
-
-  test('gets the tables at the first write, for trees that ended before, and for readers that are open', async () => {
-    await asBefore();
-    const reader = keep(openSqliteStore({ ...at, readOnly: true }));
-    expect(await unrecorded(reader)).toEqual([]);
-    const writer = keep(openSqliteStore(at));
-    scribe.epoch = await writer.acquire();
-    expect(formatOf()).toBe(FORMAT_VERSION);
-    expect(await unrecorded(writer)).toEqual([A]);
-    expect(await unrecorded(reader)).toEqual([A]);
-    await scribe.write(writer, [audited(B)], { ended: [B] });
-    expect(await unrecorded(writer)).toEqual([A, B]);
-    await writer.close();
-    // It equals a new ledger, table by table.
-    keep(openSqliteStore(at));
-  });
-
-  test('is LEDGER_TAMPERED if its tables were changed', async () => {
-    await asBefore();
-    exec('DROP INDEX first_blocks');
-    expect(() => openSqliteStore(at)).toThrow(code('LEDGER_TAMPERED'));
-  });
 });
 
 describe('S4-70: the tables reject changes to the records of a recorded tree', () => {

@@ -5,7 +5,7 @@ import Type, { type Static } from 'typebox';
 import { closed, Sha256 } from '../shapes.js';
 import { KeyNotes } from './evidence.js';
 
-export const BAG_PROOF_FORMAT = 'turnpike/bag-proof@v1';
+export const BAG_PROOF_FORMAT = 'turnpike-bag-proof/1';
 
 /** Limit of a checkpoint with its signatures. */
 export const CHECKPOINT_CHARACTERS_MAX = 16_384;

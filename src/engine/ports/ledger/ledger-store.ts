@@ -103,8 +103,6 @@ export interface LedgerStore extends ReadableLedger, LogStore {
   sealErasures?(seal: () => ErasureSeal | null): void;
   /** The keys of cases. Absent if the store encrypts no content. */
   readonly caseKeys?: CaseKeyTable;
-  /** Makes versions that know no rotation of keys refuse this ledger. Only the writer may call it. */
-  allowRotations?(): Promise<void>;
   /** Keeps other writers out during a rotation. Absent if a ledger has one writer at a time. */
   readonly rotation?: RotationGate;
   /** The records of runs whose tree has ended: derived from the entries, off the hot path. */

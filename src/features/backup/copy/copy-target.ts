@@ -84,8 +84,7 @@ export async function createCopyTarget(to: LedgerLocation, source: string): Prom
   }
   const { createPostgresCopyTarget } = await import('../../../stores/postgres/copy/postgres-copy-target.js');
   const keys = new CaseKeys(paths.caseKeys, erasureSealOf(paths, { readOnly: true }));
-  const isRotated = readHomeHistory(paths.ledgerKey) !== null;
-  return createPostgresCopyTarget({ ...postgres, keys, source, isRotated });
+  return createPostgresCopyTarget({ ...postgres, keys, source });
 }
 
 /** Opens the copy for its verification, before it is published. */

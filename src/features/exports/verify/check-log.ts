@@ -38,8 +38,7 @@ export const hasLog = ({ files }: ExportBagReading): boolean => files.has(PROOF_
  */
 export async function checkLog(bag: BagUnderCheck): Promise<BagAuthentication> {
   const { reading, key } = bag;
-  if (!hasLog(reading))
-    return unauthenticatedBag(null, 'it has no proof: an older version made it, or a ledger without a key');
+  if (!hasLog(reading)) return unauthenticatedBag(null, 'it has no proof: a ledger without a key made it');
   const read = await readProof(reading);
   const signed = read === null ? null : openSignedCheckpoint(read, bag);
   if (read === null || signed === null) return unauthenticatedBag(null, 'its proof is not signed by the key');

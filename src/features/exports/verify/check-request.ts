@@ -86,9 +86,8 @@ export async function checkRequest({ reading, manifest, info }: BagUnderCheck, i
       if (canonicalJson(args?.[name] ?? null) !== canonicalJson(given[name] ?? null)) addDifference(`its ${name} is`);
     }
     const reason = args?.['export_reason'];
-    // An earlier version wrote the reason itself.
-    const reasons: unknown[] = [reason, ...(typeof reason === 'string' ? [reasonReference(reason)] : [])];
-    if (!reasons.includes(manifest.export_reason)) addDifference('its export_reason is');
+    if (typeof reason !== 'string' || manifest.export_reason !== reasonReference(reason))
+      addDifference('its export_reason is');
   }
   for (const { approved_by, approved_at_utc } of manifest.approvals ?? []) {
     if (!inputs.isApproved(run_id, approved_by, approved_at_utc)) addDifference('its approvals are');

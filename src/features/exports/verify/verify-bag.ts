@@ -6,7 +6,7 @@ import { inspectBag, type BagReport } from '../bagit/verify-bag.js';
 import { parseOwnJson } from '../../../core/contract/json/own-json.js';
 import { CHECKPOINT_CHARACTERS_MAX } from '../../../core/contract/evidence/bag-proof.js';
 import { ExportBundle } from '../../../core/contract/evidence/export-bundle.js';
-import { BagError } from '../../../core/errors.js';
+import { BagError, oldFormatError } from '../../../core/errors.js';
 import { openCheckpoint } from '../../../core/ledger/proof/checkpoint.js';
 import { followKeys, readRotation } from '../../../core/ledger/proof/key-history.js';
 import type { NoteVerifier } from '../../../core/ledger/proof/signed-note.js';
@@ -14,6 +14,7 @@ import type { BagTree } from '../../../engine/ports/bag-tree.js';
 import { EXPORT_BAG_LIMITS, MANIFEST } from '../bag-format.js';
 import {
   EXPORT_BAG_LABEL,
+  OLD_BAG_LABEL,
   canonicalHash,
   manifestHash,
   hasTooManyRuns,
@@ -51,6 +52,7 @@ interface ExportBagInspection {
  * @param key the key that must have signed the bag; it is checked before anything else is read. With null, the bag is
  * only checked for consistency, and is unauthenticated
  * @throws BagError BAG_UNREADABLE or BAG_HOSTILE if the tree cannot be listed
+ * @throws LedgerError LEDGER_UNSUPPORTED for a bag of Turnpike whose format this version does not know
  */
 export const verifyExportBag = async (
   tree: BagTree,
@@ -67,6 +69,7 @@ export async function inspectExportBag(
   const refused = key === null ? null : await checkBagSignature(tree, key);
   if (refused !== null) return { report: refused, manifest: null };
   const { report, files } = await inspectBag(tree);
+  if (infoValuesOf(report.info, OLD_BAG_LABEL).length > 0) throw oldFormatError('this bag');
   if (infoValuesOf(report.info, EXPORT_BAG_LABEL).length === 0) {
     return { report: { ...report, bundle: null, authentication: null }, manifest: null };
   }
@@ -130,7 +133,7 @@ async function readManifest(reading: ExportBagReading): Promise<ExportBundle | n
 
 function checkInfo({ info }: BagReport, manifest: ExportBundle, reading: ExportBagReading): void {
   const { findings } = reading;
-  for (const label of findWrongLabels(info, manifest, hasLog(reading) ? '2' : '1')) {
+  for (const label of findWrongLabels(info, manifest, hasLog(reading))) {
     findings.add('bundle.info_differs', INFO_PATH, `${label} is not there once, with what manifest.json says`);
   }
   const [run_id = '', ...more] = infoValuesOf(info, RUN_LABEL);

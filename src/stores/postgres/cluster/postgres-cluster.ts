@@ -11,6 +11,7 @@ import type {
 import { tamperedError } from '../../ledger/store-errors.js';
 import { ownIdentity } from '../../../system/process-identity.js';
 import { checkSchemaName, ReaderPool, type PostgresPlace, type Row } from '../postgres-connection.js';
+import { refuseOldTables } from '../formats/postgres-format.js';
 import { PERFORMER_LOCK } from '../postgres-shared-functions.js';
 import { ROTATION_COLUMNS } from '../workers/check-rotations.js';
 import { integerOf, textOf } from '../values/postgres-values.js';
@@ -49,9 +50,10 @@ export async function hasPostgresLedger({ url, schema = 'turnpike' }: PostgresCl
 const INSTALLATION = 'SELECT ledger_id, vkey, volume_id FROM installation';
 const INSTALL = 'INSERT INTO installation (ledger_id, vkey, volume_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING';
 
-const REPORT = `UPDATE performers SET version = $4, address = $5, volume_id = $6, overlay_epoch = $7
+const REPORT = `UPDATE performers SET version = $4, address = $5, volume_id = $6, overlay_epoch = $7, refuses = $8, later_trees = $9
   WHERE host = $1 AND pid = $2 AND started = $3 AND over_at IS NULL
-    AND (version, address, volume_id, overlay_epoch) IS DISTINCT FROM ($4::text, $5::text, $6::text, $7::integer)`;
+    AND (version, address, volume_id, overlay_epoch, refuses, later_trees)
+      IS DISTINCT FROM ($4::text, $5::text, $6::text, $7::integer, $8::text, $9::integer)`;
 
 const IS_CONNECTED = `EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = ${PERFORMER_LOCK}
       AND l.objid = p.performer_id AND l.granted)`;
@@ -61,7 +63,7 @@ const STANDING = `SELECT FROM performers p
 const UTC = (column: string): string => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
 const PERFORMERS = `SELECT p.performer_id, p.host, p.pid, ${UTC('p.joined_at')} AS joined_at, ${UTC('p.over_at')} AS over_at,
-    p.version, p.address, p.volume_id, p.overlay_epoch,
+    p.version, p.refuses, p.later_trees, p.address, p.volume_id, p.overlay_epoch,
     ${IS_CONNECTED} AS connected,
     count(d.run_id) FILTER (WHERE d.kind = 'effect') AS effects,
     count(d.run_id) FILTER (WHERE d.kind = 'caller') AS callers
@@ -73,7 +75,7 @@ const AGE = (at: string): string =>
   `coalesce(greatest(0, floor(1000 * extract(epoch FROM clock_timestamp() - ${at}))), 0)::bigint`;
 const DUE = `NOT ended AND wake_at COLLATE "C" <= ${UTC('clock_timestamp()')}`;
 
-const FACTS = `SELECT (SELECT format FROM meta) AS format, (SELECT size FROM head) AS entries,
+const FACTS = `SELECT (SELECT ledger_format FROM meta) AS format, (SELECT size FROM head) AS entries,
     (SELECT count(*) FROM pending) AS commits, (SELECT ${AGE('min(since)')} FROM pending) AS pending_ms,
     (SELECT count(*) FROM trees WHERE ${DUE}) AS due,
     (SELECT ${AGE('min(wake_at)::timestamptz')} FROM trees WHERE ${DUE}) AS due_ms,
@@ -81,48 +83,57 @@ const FACTS = `SELECT (SELECT format FROM meta) AS format, (SELECT size FROM hea
 
 class PostgresCluster implements ClusterDirectory {
   readonly #pool: ReaderPool;
+  readonly #schema: string;
+  /** Whether the tables have the format of this version or another one is only read once. */
+  #checked: Promise<void> | null = null;
 
   constructor(place: PostgresPlace) {
     this.#pool = new ReaderPool(place);
+    this.#schema = place.schema;
+  }
+
+  async #read(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
+    this.#checked ??= refuseOldTables((query, given) => this.#pool.read(query, given), this.#schema);
+    await this.#checked;
+    return this.#pool.read(text, values);
   }
 
   async installation(): Promise<Installation | null> {
-    const [row] = await this.#pool.read(INSTALLATION);
+    const [row] = await this.#read(INSTALLATION);
     if (row === undefined) return null;
     const text = (column: string): string => textOf(row, column, 'the installation');
     return { ledger_id: text('ledger_id'), vkey: text('vkey'), volume_id: text('volume_id') };
   }
 
   async install({ ledger_id, vkey, volume_id }: Installation): Promise<Installation> {
-    await this.#pool.read(INSTALL, [ledger_id, vkey, volume_id]);
+    await this.#read(INSTALL, [ledger_id, vkey, volume_id]);
     const recorded = await this.installation();
     if (recorded === null) throw tamperedError('the table installation does not keep its row');
     return recorded;
   }
 
   async isRotating(): Promise<boolean> {
-    const [row] = await this.#pool.read(`SELECT ${ROTATION_COLUMNS} FROM meta`);
-    return row?.['is_rotating'] === 'true';
+    const [row] = await this.#read(`SELECT ${ROTATION_COLUMNS} FROM meta`);
+    return row?.['is_rotating'] === 't';
   }
 
   async report({ version, address, volume_id, overlay_epoch, refuses, later_trees }: WorkerReport): Promise<void> {
     const { host, pid, started } = ownIdentity();
-    const state = later_trees === 0 ? version : `${version}${LATER}${later_trees}`;
-    const reported = refuses === null ? state : `${state}${REFUSES}${refuses}`;
-    await this.#pool.read(REPORT, [host, pid, started, reported, address, volume_id, overlay_epoch]);
+    const report = [version, address, volume_id, overlay_epoch, refuses, later_trees];
+    await this.#read(REPORT, [host, pid, started, ...report]);
   }
 
   async isStanding(): Promise<boolean> {
     const { host, pid, started } = ownIdentity();
-    return (await this.#pool.read(STANDING, [host, pid, started])).length > 0;
+    return (await this.#read(STANDING, [host, pid, started])).length > 0;
   }
 
   async endLost(): Promise<void> {
-    await this.#pool.read('SELECT end_lost_performers(0)');
+    await this.#read('SELECT end_lost_performers(0)');
   }
 
   async status(): Promise<ClusterStatus> {
-    const [rows, [facts]] = await Promise.all([this.#pool.read(PERFORMERS), this.#pool.read(FACTS)]);
+    const [rows, [facts]] = await Promise.all([this.#read(PERFORMERS), this.#read(FACTS)]);
     if (facts === undefined) throw tamperedError('the table meta is empty');
     const number = (column: string): number => integerOf(facts, column, 'the status of the cluster');
     return {
@@ -140,15 +151,9 @@ class PostgresCluster implements ClusterDirectory {
   }
 }
 
-/** These follow the version, in this order, where they apply: the tables have no column for them. */
-const LATER = ' later trees ';
-const REFUSES = ' refuses ';
-
 function toPerformer(row: Row): Performer {
   const what = 'a performer';
   const text = (column: string): string | null => row[column] ?? null;
-  const [state, refuses = null] = text('version')?.split(REFUSES, 2) ?? [];
-  const [version = null, later = '0'] = state?.split(LATER, 2) ?? [];
   return {
     performer: integerOf(row, 'performer_id', what),
     host: textOf(row, 'host', what),
@@ -156,9 +161,9 @@ function toPerformer(row: Row): Performer {
     joined_at: textOf(row, 'joined_at', what),
     over_at: text('over_at'),
     connected: row['connected'] === 't',
-    version,
-    refuses,
-    later_trees: Number(later) || 0,
+    version: text('version'),
+    refuses: text('refuses'),
+    later_trees: text('later_trees') === null ? 0 : integerOf(row, 'later_trees', what),
     address: text('address'),
     volume_id: text('volume_id'),
     overlay_epoch: text('overlay_epoch') === null ? null : integerOf(row, 'overlay_epoch', what),

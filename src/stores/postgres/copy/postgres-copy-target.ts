@@ -19,7 +19,6 @@ import { inputName, proposalName } from '../postgres-marks.js';
 import { CHUNK_BYTES } from '../postgres-schema.js';
 import { COPY_TABLE } from '../postgres-tables.js';
 import { inTransaction, WriterSession, type SendStatement } from '../writer-session.js';
-import { setRotatedFormat } from '../workers/postgres-rotation.js';
 import { emptyCopyTables, prepareCopyTables } from './copy-tables.js';
 
 const HASH_BYTES = 32;
@@ -30,8 +29,6 @@ export interface PostgresCopyTargetOptions extends Omit<PostgresPlace, 'readOnly
   readonly keys: CaseKeys;
   /** Identifies the source: an unfinished copy of it is started again. */
   readonly source: string;
-  /** Whether the key of the ledger was ever rotated: then earlier versions must refuse the copy. */
-  readonly isRotated: boolean;
 }
 
 /**
@@ -40,7 +37,7 @@ export interface PostgresCopyTargetOptions extends Omit<PostgresPlace, 'readOnly
  * @throws LedgerError LEDGER_LOCKED while another process copies; LEDGER_UNAVAILABLE
  */
 export async function createPostgresCopyTarget(options: PostgresCopyTargetOptions): Promise<LedgerCopyTarget> {
-  const { url, schema, keys, source, isRotated } = options;
+  const { url, schema, keys, source } = options;
   checkSchemaName(schema);
   const place = { url, schema, readOnly: false };
   const client = await connect(place);
@@ -54,10 +51,7 @@ export async function createPostgresCopyTarget(options: PostgresCopyTargetOption
   }
   const session = await WriterSession.lock(place, 'exclusive');
   try {
-    await session.exclusively(async (send) => {
-      await emptyCopyTables(send, schema);
-      if (isRotated) await inTransaction(send, () => setRotatedFormat(send));
-    });
+    await session.exclusively((send) => emptyCopyTables(send, schema));
     return new PostgresCopyTarget(session, keys);
   } catch (cause) {
     await session.close();

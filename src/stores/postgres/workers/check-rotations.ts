@@ -4,9 +4,8 @@ import { LedgerError } from '../../../core/errors.js';
 import { unavailableError } from '../../ledger/store-errors.js';
 import type { KnownRotations, PostgresPlace, Queryable, Row } from '../postgres-connection.js';
 
-/** Columns of a query of the table meta, also in a format without them. */
-export const ROTATION_COLUMNS = `coalesce(to_jsonb(meta) ->> 'rotations', '0') AS rotations,
-  coalesce(to_jsonb(meta) ->> 'is_rotating', 'false') AS is_rotating`;
+/** Columns of a query of the table meta. */
+export const ROTATION_COLUMNS = 'rotations, is_rotating';
 
 /** The rotations that have begun so far. */
 export async function readRotations(client: Queryable): Promise<KnownRotations> {
@@ -20,7 +19,7 @@ export async function readRotations(client: Queryable): Promise<KnownRotations> 
  */
 export function checkRotations({ isAlone = false, rotations }: PostgresPlace, meta: Row | undefined): void {
   if (rotations !== undefined && meta?.['rotations'] !== rotations.number) throw rotatedError();
-  if (meta?.['is_rotating'] === 'true' && !isAlone) throw unfinishedError();
+  if (meta?.['is_rotating'] === 't' && !isAlone) throw unfinishedError();
 }
 
 const rotatedError = (): LedgerError =>

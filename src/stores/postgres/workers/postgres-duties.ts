@@ -34,7 +34,6 @@ const END_DEAD = `UPDATE performers SET over_at = coalesce(over_at, clock_timest
 const END_SESSION = `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND pid = $1
   AND classid = ${PERFORMER_LOCK} AND objid = $2 AND granted`;
 const END_LOST = 'SELECT end_lost_performers($1)';
-/** The function claim_duties of the schema knows no exceptions; workers of earlier versions call it. */
 const TAKE_OVER = `UPDATE duties d SET performer_id = $1, from_dead = coalesce(d.from_dead, f.is_dead)
   FROM (
     SELECT c.run_id, c.kind, p.is_dead FROM duties c JOIN performers p USING (performer_id)
@@ -119,7 +118,6 @@ const IS_STANDING = 'SELECT FROM performers WHERE performer_id = $1 AND over_at 
 export const isStanding = async (send: SendStatement, performer: number): Promise<boolean> =>
   (await send({ text: IS_STANDING, values: [performer] })).length === 1;
 
-/** The function claim_due_trees of the schema knows no exceptions; workers of earlier versions call it. */
 const CLAIM_DUE = `UPDATE trees SET wake_at = $2 WHERE tree_id IN (
     SELECT t.tree_id FROM trees t WHERE NOT t.ended AND t.wake_at COLLATE "C" <= $1 AND t.tree_id <> ALL ($4::text[])
     ORDER BY t.wake_at COLLATE "C" LIMIT $3 FOR UPDATE SKIP LOCKED)

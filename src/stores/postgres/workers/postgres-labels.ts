@@ -13,7 +13,7 @@ interface LabelRow {
   readonly raised: boolean;
 }
 
-/** What the appends of a batch do with labels, as the functions of format 3 read it. */
+/** What the appends of a batch do with labels, as the functions below read it. */
 export const labelChanges = (trees: readonly SharedAppend[]): readonly LabelRow[] =>
   trees.flatMap(({ label }, at) =>
     label === null ? [] : [{ tree: at + 1, case_id: label.case_id, version: label.version, raised: label.isRaised }],
@@ -32,15 +32,10 @@ const LABELS = `jsonb_to_recordset(p_quota -> 'labels')
   AS l (tree integer, case_id text, version bigint, raised boolean)`;
 
 /**
- * Migration from format 2 to format 3. commit_batch calls the functions of these names under its locks: they do for
- * labels what the former ones do for reservations, and call those. Workers of format 2 go on meanwhile, but what they
- * commit raises no version.
+ * commit_batch calls these functions under its locks. They do for labels what the functions for reservations do, and
+ * call those.
  */
-export const LABELS_OF_FORMAT_3 = `
-  ALTER TABLE cases ADD COLUMN label_version bigint NOT NULL DEFAULT 0;
-  ALTER FUNCTION lock_quotas(jsonb, text[]) RENAME TO lock_reservations;
-  ALTER FUNCTION quota_statuses(jsonb, text[]) RENAME TO reservation_statuses;
-  ALTER FUNCTION store_quotas(jsonb, text[], text[]) RENAME TO store_reservations;
+export const CREATE_QUOTA_FUNCTIONS = `
   CREATE FUNCTION lock_quotas(p_quota jsonb, p_cases text[]) RETURNS void LANGUAGE plpgsql AS $body$
   BEGIN
     PERFORM lock_reservations(p_quota, p_cases || (SELECT array_agg(l.case_id) FROM ${LABELS}));

@@ -71,8 +71,8 @@ const CHANGES = `jsonb_to_recordset(p_quota -> 'changes')
   AS q (tree integer, case_id text, version text, checked boolean, changed boolean, released jsonb, reserved jsonb)`;
 
 /** Locks all cases of a batch at once, in the order of their ids. */
-const LOCK_QUOTAS = `
-CREATE FUNCTION lock_quotas(p_quota jsonb, p_cases text[]) RETURNS void LANGUAGE plpgsql AS $body$
+const LOCK_RESERVATIONS = `
+CREATE FUNCTION lock_reservations(p_quota jsonb, p_cases text[]) RETURNS void LANGUAGE plpgsql AS $body$
 DECLARE
   v_cases text[] := p_cases || (SELECT array_agg(q.case_id) FROM ${CHANGES});
 BEGIN
@@ -81,58 +81,16 @@ BEGIN
   PERFORM 1 FROM cases c WHERE c.case_id = ANY (v_cases) ORDER BY c.case_id FOR UPDATE;
 END $body$;`;
 
-/** The statuses, with the conflicts of appends that depend on other reservations than the case has. */
-const QUOTA_STATUSES = `
-CREATE FUNCTION quota_statuses(p_quota jsonb, p_statuses text[]) RETURNS text[] LANGUAGE plpgsql AS $body$
-DECLARE
-  v_tree integer;
-BEGIN
-  FOR v_tree IN
-    SELECT q.tree FROM ${CHANGES} WHERE q.checked AND q.case_id IN (
-      SELECT q.case_id FROM ${CHANGES} JOIN cases c ON c.case_id = q.case_id
-      WHERE p_statuses[q.tree] = 'conflict'
-        OR (p_statuses[q.tree] = 'committed' AND q.checked AND c.quota_version <> q.version))
-  LOOP
-    IF p_statuses[v_tree] = 'committed' THEN p_statuses[v_tree] := 'conflict'; END IF;
-  END LOOP;
-  RETURN p_statuses;
-END $body$;`;
-
-/** Applies the changes of committed appends. */
-const STORE_QUOTAS = `
-CREATE FUNCTION store_quotas(p_quota jsonb, p_statuses text[], p_trees text[]) RETURNS void LANGUAGE plpgsql AS $body$
-DECLARE
-  v_next text := p_quota ->> 'next';
-  v_change record;
-BEGIN
-  FOR v_change IN SELECT q.* FROM ${CHANGES} WHERE q.changed AND p_statuses[q.tree] = 'committed' ORDER BY q.tree LOOP
-    DELETE FROM reservations r WHERE r.tree_id = p_trees[v_change.tree] AND r.case_id = v_change.case_id
-      AND r.run_id IN (SELECT jsonb_array_elements_text(v_change.released));
-    UPDATE reservations r SET bytes = r.whole_bytes, files = r.whole_files
-    WHERE r.case_id = v_change.case_id AND r.paths && (
-      SELECT coalesce(array_agg(p.path), '{}') FROM jsonb_array_elements(v_change.reserved) AS n,
-        jsonb_array_elements_text(n -> 'paths') AS p (path));
-    INSERT INTO reservations
-      (case_id, reservation_key, tree_id, run_id, paths, bytes, files, whole_bytes, whole_files)
-    SELECT v_change.case_id, n.key, p_trees[v_change.tree], n.run_id, n.paths, n.bytes, n.files, n.whole_bytes,
-      n.whole_files
-    FROM jsonb_to_recordset(v_change.reserved) AS n (key text, run_id text, paths text[], bytes bigint, files bigint,
-      whole_bytes bigint, whole_files bigint)
-    ON CONFLICT DO NOTHING;
-  END LOOP;
-  UPDATE cases c SET quota_version = CASE WHEN c.quota_version = q.version THEN v_next ELSE v_next || '+' END
-  FROM (SELECT DISTINCT q.case_id, q.version FROM ${CHANGES}
-        WHERE q.changed AND p_statuses[q.tree] = 'committed') AS q
-  WHERE c.case_id = q.case_id;
-END $body$;`;
-
-/** The same, and up to which total of the case the decisions hold. */
+/** The changes as rows, and up to which total of the case the decisions hold. */
 const LIMITED_CHANGES = `jsonb_to_recordset(p_quota -> 'changes') AS q (tree integer, case_id text, version text,
       checked boolean, changed boolean, limit_bytes bigint, limit_files bigint)`;
 
-/** The same, except that a change also holds while no more was reserved than it leaves room for. */
-const LIMITED_STATUSES = `
-CREATE OR REPLACE FUNCTION reservation_statuses(p_quota jsonb, p_statuses text[]) RETURNS text[] LANGUAGE plpgsql AS $body$
+/**
+ * The statuses, with the conflicts of appends that depend on other reservations than the case has. A change also holds
+ * while no more was reserved than it leaves room for.
+ */
+const RESERVATION_STATUSES = `
+CREATE FUNCTION reservation_statuses(p_quota jsonb, p_statuses text[]) RETURNS text[] LANGUAGE plpgsql AS $body$
 DECLARE
   v_tree integer;
 BEGIN
@@ -148,17 +106,12 @@ BEGIN
   RETURN p_statuses;
 END $body$;`;
 
-/** What all changes of a case have ever reserved, whole. */
-const TOTALS = `
-ALTER TABLE cases ADD COLUMN IF NOT EXISTS reserved_bytes bigint NOT NULL DEFAULT 0,
-  ADD COLUMN IF NOT EXISTS reserved_files bigint NOT NULL DEFAULT 0;`;
-
 /**
- * The same with one statement of each kind. A new change counts whole if another one affects one of its paths. A case
+ * Applies the changes of committed appends. A new change counts whole if another one affects one of its paths. A case
  * of which an append was refused gets another version than the batch has: the worker may have decided more with it.
  */
-const STORE_QUOTAS_AT_ONCE = `
-CREATE OR REPLACE FUNCTION store_reservations(p_quota jsonb, p_statuses text[], p_trees text[]) RETURNS void
+const STORE_RESERVATIONS = `
+CREATE FUNCTION store_reservations(p_quota jsonb, p_statuses text[], p_trees text[]) RETURNS void
 LANGUAGE plpgsql AS $body$
 DECLARE
   v_next text := p_quota ->> 'next';
@@ -196,6 +149,5 @@ BEGIN
   WHERE c.case_id = q.case_id;
 END $body$;`;
 
-export const QUOTAS_OF_FORMAT_4 = [TOTALS, LIMITED_STATUSES, STORE_QUOTAS_AT_ONCE].join('\n');
-
-export const QUOTAS_OF_FORMAT_1 = [LOCK_QUOTAS, QUOTA_STATUSES, STORE_QUOTAS].join('\n');
+/** The functions that those of the labels call (postgres-labels.ts). */
+export const CREATE_RESERVATION_FUNCTIONS = [LOCK_RESERVATIONS, RESERVATION_STATUSES, STORE_RESERVATIONS].join('\n');

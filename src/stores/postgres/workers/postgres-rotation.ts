@@ -9,12 +9,8 @@
 import { usageError } from '../../../core/errors.js';
 import type { RotationGate } from '../../../engine/ports/ledger/ledger-store.js';
 import type { PostgresPlace } from '../postgres-connection.js';
-import { FORMAT_ROTATED } from '../postgres-schema.js';
-import { inTransaction, TRY_TO_BE_ALONE, type SendStatement } from '../writer-session.js';
+import { inTransaction, type SendStatement } from '../writer-session.js';
 
-const COLUMNS_OF_FORMAT_5 = `ALTER TABLE meta ADD COLUMN IF NOT EXISTS rotations integer NOT NULL DEFAULT 0,
-  ADD COLUMN IF NOT EXISTS is_rotating boolean NOT NULL DEFAULT false`;
-const SET_FORMAT = 'UPDATE meta SET format = greatest(format, $1)';
 const BEGIN_ROTATION = 'UPDATE meta SET rotations = rotations + 1, is_rotating = true RETURNING rotations';
 const SET_KEY = 'UPDATE installation SET vkey = $1 WHERE vkey <> $1';
 const END_ROTATION = 'UPDATE meta SET is_rotating = false WHERE is_rotating';
@@ -35,52 +31,20 @@ export const rotationGate = (onSession: OnSession, place: PostgresPlace): Rotati
   },
 });
 
-/**
- * Sets the format that earlier versions refuse: a worker of such a version would not know the new keys. So no other
- * process may write at that moment; from then on workers may.
- * @throws UsageError while another process writes
- */
-export async function allowRotations(onSession: OnSession): Promise<void> {
-  if (await onSession(hasRotatedFormat)) return;
-  const isSet = await onSession((send) =>
-    inTransaction(send, async () => {
-      const [row] = await send({ text: TRY_TO_BE_ALONE });
-      if (row?.['locked'] === 't') await setRotatedFormat(send);
-      return row?.['locked'] === 't';
-    }),
-  );
-  if (isSet) return;
-  throw usageError(
-    'before the first rotation of a key of this ledger no other process may write, because one of an earlier version ' +
-      'would not know the new key: stop all other workers, and try again',
-  );
-}
-
-/** Sets the format that earlier versions refuse, in a transaction. No other process may write. */
-export async function setRotatedFormat(send: SendStatement): Promise<void> {
-  await send({ text: COLUMNS_OF_FORMAT_5 });
-  await send({ text: SET_FORMAT, values: [FORMAT_ROTATED] });
-}
-
 /** K2, K3. */
 async function beginRotation(send: SendStatement, { rotations }: PostgresPlace): Promise<void> {
-  await inTransaction(send, () => setRotatedFormat(send));
   const [row] = await send({ text: BEGIN_ROTATION });
   if (rotations !== undefined) rotations.number = row?.['rotations'] ?? rotations.number;
 }
 
 /** Records the key in use, and lets others write again. */
 async function endRotation(send: SendStatement, vkey: string): Promise<void> {
-  if (!(await hasRotatedFormat(send))) return;
+  const [meta] = await send({ text: 'SELECT rotations FROM meta' });
+  if (meta?.['rotations'] === '0') return;
   await inTransaction(send, async () => {
     await send({ text: SET_KEY, values: [vkey] });
     await send({ text: END_ROTATION });
   });
-}
-
-async function hasRotatedFormat(send: SendStatement): Promise<boolean> {
-  const [row] = await send({ text: 'SELECT format FROM meta' });
-  return Number(row?.['format']) >= FORMAT_ROTATED;
 }
 
 /** K1. @throws UsageError for a worker that is not alone */

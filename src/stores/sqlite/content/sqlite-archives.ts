@@ -20,37 +20,34 @@ export const hashesIn = (hex: string): readonly string[] =>
   Array.from({ length: hex.length / HASH_CHARS }, (_, i) => hex.slice(i * HASH_CHARS, (i + 1) * HASH_CHARS));
 
 export class SqliteArchives {
-  readonly #db: SqliteConnection;
-  readonly #isThere: SqliteStatement;
-  #statements: ArchiveStatements | null = null;
+  readonly #statements: ArchiveStatements;
 
   constructor(db: SqliteConnection) {
-    this.#db = db;
-    this.#isThere = db.prepare(`SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'archives'`);
+    this.#statements = prepareArchiveStatements(db);
   }
 
   /** The log index of the first entry that is not archived. */
   size(): number {
-    return Number(this.#prepared()?.size.get() ?? 0);
+    return Number(this.#statements.size.get());
   }
 
   parts(): readonly ArchivedPart[] {
-    const rows = (this.#prepared()?.parts.all() ?? []) as (Omit<ArchivedPart, 'frontier'> & {
+    const rows = this.#statements.parts.all() as (Omit<ArchivedPart, 'frontier'> & {
       readonly frontier: string;
     })[];
     return rows.map((row) => ({ ...row, frontier: hashesIn(row.frontier) }));
   }
 
   tree(tree_id: string): number | null {
-    return (this.#prepared()?.tree.get(tree_id) as number | undefined) ?? null;
+    return (this.#statements.tree.get(tree_id) as number | undefined) ?? null;
   }
 
   treeCount(): number {
-    return Number(this.#prepared()?.treeCount.get() ?? 0);
+    return Number(this.#statements.treeCount.get());
   }
 
   hasCase(case_id: string): boolean {
-    return this.#prepared()?.hasCase.get(case_id) !== undefined;
+    return this.#statements.hasCase.get(case_id) !== undefined;
   }
 
   /** @throws LedgerError LEDGER_ARCHIVED if this entry of the log is archived */
@@ -68,13 +65,6 @@ export class SqliteArchives {
   /** For content that was not found. @throws LedgerError LEDGER_ARCHIVED if it may be archived */
   refuseContent(case_id: string | null, sha256: string): void {
     if (case_id === null ? this.size() > 0 : this.hasCase(case_id)) throw archivedContentError(sha256);
-  }
-
-  /** @returns null if the tables do not exist yet */
-  #prepared(): ArchiveStatements | null {
-    if (this.#statements === null && this.#isThere.get() !== undefined)
-      this.#statements = prepareArchiveStatements(this.#db);
-    return this.#statements;
   }
 }
 

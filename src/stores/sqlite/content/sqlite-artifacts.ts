@@ -42,9 +42,7 @@ interface ArtifactRow {
   readonly sealed: number;
 }
 
-/** The read statements. A ledger last written before case keys existed has no column `sealed`. */
 interface ArtifactReadStatements {
-  readonly isSealable: boolean;
   readonly byNumber: SqliteStatement;
   readonly byIndex: SqliteStatement;
   readonly byScan: SqliteStatement;
@@ -69,7 +67,7 @@ export class SqliteArtifacts {
   readonly #indexed: SqliteStatement;
   readonly #indexRows: SqliteStatement;
   readonly #setIndexed: SqliteStatement;
-  #reads: ArtifactReadStatements | null = null;
+  readonly #reads: ArtifactReadStatements;
   #writes: ArtifactWriteStatements | null = null;
   #next = 0;
   /** Column values of rows that are not inserted yet. */
@@ -86,6 +84,7 @@ export class SqliteArtifacts {
        WHERE artifact_no >= ? AND artifact_no < ?`,
     );
     this.#setIndexed = db.prepare('UPDATE meta SET artifacts_indexed = ?');
+    this.#reads = prepareReads(db);
   }
 
   /** Prepares for `storeAll`: from now on no other writer adds content. */
@@ -155,7 +154,7 @@ export class SqliteArtifacts {
     block: Pick<BlockContent, 'log_index' | 'artifacts'>,
     place: number,
   ): Promise<readonly StoredArtifact[]> {
-    const { byNumber } = this.#readStatements();
+    const { byNumber } = this.#reads;
     const rows = artifactNumbers(block.artifacts, place).map((number) => {
       const row = byNumber.get(number) as ArtifactRow | undefined;
       if (row === undefined)
@@ -179,7 +178,7 @@ export class SqliteArtifacts {
    * @returns null if it does not exist or was erased @throws LedgerError LEDGER_TAMPERED
    */
   async find(case_id: string | null, hash: string): Promise<Uint8Array | null> {
-    const { byIndex, byScan } = this.#readStatements();
+    const { byIndex, byScan } = this.#reads;
     const key = Buffer.from(hash, 'hex');
     // The last row: earlier rows may have been erased before the case was used again.
     for (const statement of [byIndex, byScan]) {
@@ -208,39 +207,12 @@ export class SqliteArtifacts {
     removeArtifactFolder(this.directory, case_id);
   }
 
-  /** The statements for the current tables, which a writer may upgrade while others read. */
-  #readStatements(): ArtifactReadStatements {
-    if (this.#reads?.isSealable) return this.#reads;
-    const isSealable = this.#isSealable();
-    if (this.#reads !== null && !isSealable) return this.#reads;
-    const columns = `a.artifact_no, a.case_id, lower(hex(a.sha256)) AS sha256, a.kind, a.byte_size, a.bytes, ${isSealable ? 'a.sealed' : '0 AS sealed'}`;
-    this.#reads = {
-      isSealable,
-      byNumber: this.#db.prepare(`SELECT ${columns} FROM artifacts a WHERE a.artifact_no = ?`),
-      byIndex: this.#db.prepare(
-        `SELECT ${columns} FROM artifact_index i JOIN artifacts a USING (artifact_no)
-         WHERE i.sha256 = ? AND a.sha256 = i.sha256 AND a.case_id IS ? ORDER BY i.artifact_no DESC LIMIT 1`,
-      ),
-      byScan: this.#db.prepare(
-        `SELECT ${columns} FROM artifacts a
-         WHERE a.artifact_no >= (SELECT artifacts_indexed FROM meta) AND a.sha256 = ? AND a.case_id IS ?
-         ORDER BY a.artifact_no DESC LIMIT 1`,
-      ),
-    };
-    return this.#reads;
-  }
-
-  #isSealable(): boolean {
-    const sql = "SELECT count(*) FROM pragma_table_info('artifacts') WHERE name = 'sealed'";
-    return this.#db.prepare(sql).pluck().get() === 1;
-  }
-
   /** @returns null if the content was erased, perhaps during the read */
   async #readContent(row: ArtifactRow): Promise<Uint8Array | null> {
     try {
       return await this.#openContent(row);
     } catch (error) {
-      const now = this.#readStatements().byNumber.get(row.artifact_no) as ArtifactRow | undefined;
+      const now = this.#reads.byNumber.get(row.artifact_no) as ArtifactRow | undefined;
       if (now?.case_id != null && now.sealed !== 0) {
         if (now.sealed !== row.sealed || 'erased_below' in this.keys.get(now.case_id, now.sealed))
           return this.#openContent(now);
@@ -264,6 +236,21 @@ export class SqliteArtifacts {
     throw tamperedError(`the content stored as ${hash} is not what it was`);
   }
 }
+
+const READ_COLUMNS = 'a.artifact_no, a.case_id, lower(hex(a.sha256)) AS sha256, a.kind, a.byte_size, a.bytes, a.sealed';
+
+const prepareReads = (db: SqliteConnection): ArtifactReadStatements => ({
+  byNumber: db.prepare(`SELECT ${READ_COLUMNS} FROM artifacts a WHERE a.artifact_no = ?`),
+  byIndex: db.prepare(
+    `SELECT ${READ_COLUMNS} FROM artifact_index i JOIN artifacts a USING (artifact_no)
+     WHERE i.sha256 = ? AND a.sha256 = i.sha256 AND a.case_id IS ? ORDER BY i.artifact_no DESC LIMIT 1`,
+  ),
+  byScan: db.prepare(
+    `SELECT ${READ_COLUMNS} FROM artifacts a
+     WHERE a.artifact_no >= (SELECT artifacts_indexed FROM meta) AND a.sha256 = ? AND a.case_id IS ?
+     ORDER BY a.artifact_no DESC LIMIT 1`,
+  ),
+});
 
 function kindOf({ kind }: ArtifactRow): ArtifactKind {
   const known = ARTIFACT_KINDS.find((name) => name === kind);

@@ -19,7 +19,8 @@ import { hashesIn } from '../content/sqlite-archives.js';
 import { readArtifactFile } from '../content/sqlite-artifact-files.js';
 import { artifactNumbers } from '../sqlite-blocks.js';
 import type { SqliteConnection } from '../sqlite-binding.js';
-import { asLedgerError, openDatabase } from '../sqlite-database.js';
+import { openDatabase } from '../sqlite-database.js';
+import { asLedgerError } from '../sqlite-errors.js';
 import { readMarks } from '../sqlite-marks.js';
 import { SqliteRunRecords } from '../sqlite-run-records.js';
 

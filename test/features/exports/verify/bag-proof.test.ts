@@ -107,7 +107,7 @@ describe('a bag without a proof', () => {
       const report = await verified(older, key);
       expect([report.valid, report.authentication]).toMatchObject([true, { verdict: 'unauthenticated', key: null }]);
     }
-    const info = stripped()['bag-info.txt']!.toString().replace('Turnpike-Bundle: 2', 'Turnpike-Bundle: 1');
+    const info = stripped()['bag-info.txt']!.toString().replace('Turnpike-Log: signed', 'Turnpike-Log: none');
     const made = sealed({ ...stripped(), 'bag-info.txt': Buffer.from(info) });
     expect(digestsOf(made)).toEqual(digestsOf(older));
   });
@@ -272,16 +272,16 @@ describe('a bag that was changed and is again a valid BagIt bag', () => {
     const files = filesOf(join(bench.folder, 'bag'));
     expect(await verified(files, owner)).toMatchObject({ valid: true, authentication: { verdict: 'authenticated' } });
     const manifest = json<ExportBundle>(files, 'data/manifest.json');
-    // The reason itself is only in the request; the manifest of an earlier version has it, and is accepted.
+    // The reason itself is only in the request.
     expect(JSON.stringify(manifest)).not.toContain('a request');
     expect(manifest.export_reason).toBe(`sha256:${sha256('a request')}`);
-    const earlier = signedAgain(
-      withJson(files, 'data/manifest.json', { ...manifest, export_reason: 'a request' }),
-      owner,
-    );
-    expect(await verified(earlier, owner)).toMatchObject({ valid: true, authentication: { verdict: 'authenticated' } });
     const approvals = [{ approval_type: 'compliance', approved_by: 'berta', approved_at_utc: manifest.created_at_utc }];
-    for (const other of [{ export_reason: 'another' }, { bundle_kind: 'other' }, { approvals }]) {
+    for (const other of [
+      { export_reason: 'a request' },
+      { export_reason: 'another' },
+      { bundle_kind: 'other' },
+      { approvals },
+    ]) {
       const forged = signedAgain(withJson(files, 'data/manifest.json', { ...manifest, ...other }), owner);
       expect(rulesOf(await verified(forged, owner))).toContain('bundle.request_differs');
     }

@@ -44,7 +44,7 @@ describe('RFC 8493: it is verified as a bag first', () => {
   );
 
   test('a bag that does not declare itself as one of Turnpike is verified only as a bag', async () => {
-    const plain = sealed(info('Turnpike-Bundle: 1\n', '')(bytes('data/more.txt', 'x')(good)));
+    const plain = sealed(info('Turnpike-Bag-Format: 1\n', '')(bytes('data/more.txt', 'x')(good)));
     expect(await check(plain)).toMatchObject({ valid: true, findings: [], bundle: null });
     const empty = { 'bagit.txt': good['bagit.txt']!, 'data/a': Buffer.from('a') };
     expect(await check(empty)).toMatchObject({ valid: false, bundle: null });

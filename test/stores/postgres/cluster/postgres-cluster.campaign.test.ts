@@ -1,9 +1,9 @@
 import { afterAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { hasPostgresLedger, openPostgresCluster } from '../../../../src/stores/postgres/cluster/postgres-cluster.js';
 import { createPostgresStore, openPostgresStore } from '../../../../src/stores/postgres/index.js';
-import { FORMAT_VERSION } from '../../../../src/stores/postgres/postgres-schema.js';
+import { FORMAT_VERSION } from '../../../../src/stores/postgres/formats/postgres-migrations.js';
 import { startPostgres } from '../../../fixtures/postgres.js';
-import { AS_FORMAT_1, ledgerPlace, type LedgerPlace } from '../postgres-harness.js';
+import { ledgerPlace, type LedgerPlace } from '../postgres-harness.js';
 
 const server = await startPostgres({ isDurable: true });
 const campaign = server === null ? describe.skip : describe;
@@ -73,17 +73,6 @@ campaign('the list of workers', () => {
     expect((await cluster.status()).performers).toMatchObject([{ performer, over_at: expect.any(String) }]);
     await place.exec('DELETE FROM duties');
     expect((await cluster.status()).performers).toEqual([]);
-    await cluster.close();
-    await place.remove();
-  });
-
-  test('a ledger of format 1 gets its tables when it is opened for writing', async () => {
-    await (await createPostgresStore(place)).close();
-    await place.exec(AS_FORMAT_1);
-    await expect(openPostgresStore({ ...place, readOnly: true })).rejects.toThrow('open the ledger for writing once');
-    await (await openPostgresStore(place)).close();
-    const cluster = openPostgresCluster(place);
-    expect(await cluster.status()).toMatchObject({ format: FORMAT_VERSION, performers: [] });
     await cluster.close();
     await place.remove();
   });

@@ -1,4 +1,5 @@
 import { systemClock } from '../../../../system/system-clock.js';
+import { FORMAT_VERSION } from '../../../../stores/sqlite/sqlite-schema.js';
 import { sqliteFormat } from '../../../../stores/sqlite/sqlite-database.js';
 import { valuesOf } from '../../../../core/contract/policy/pins.js';
 import { CodedError } from '../../../../core/errors.js';
@@ -123,9 +124,9 @@ async function examineFormat(paths: HomePaths, shared: SharedHome | null): Promi
       await cluster.close();
     }
   }
-  const { found, newest } = sqliteFormat(paths.ledger);
-  if (found === newest) return doctorFinding('format', 'ok', `SQLite ledger of format ${found}`);
-  const text = `SQLite ledger of format ${found}: the next opening for writing migrates it to format ${newest}`;
+  const found = sqliteFormat(paths.ledger);
+  if (found >= FORMAT_VERSION) return doctorFinding('format', 'ok', `SQLite ledger of format ${found}`);
+  const text = `SQLite ledger of format ${found}: the next opening for writing migrates it to format ${FORMAT_VERSION}`;
   return doctorFinding('format', 'note', `${text}, so make a backup first`);
 }
 

@@ -4,12 +4,10 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { sha256 } from '../../../../../src/core/contract/hash.js';
 import { openTurnpike } from '../../../../../src/host/turnpike.js';
 import type { DoctorFinding } from '../../../../../src/features/doctor/finding.js';
-import { ROOT } from '../../../../root.js';
 import { finish, initialised, jsonLines, tempFolder, think, turnpike, write } from '../../fake-io.js';
 
 let folder: string;
@@ -146,18 +144,6 @@ describe('doctor', () => {
     expect((await examine(place)).problems).toEqual([
       { subject: 'clock', level: 'problem', text: expect.stringContaining('2199') },
     ]);
-  });
-
-  test('notes an older format, and that the next opening migrates it', async () => {
-    const place = copy('older');
-    for (const name of readdirSync(home(place))) if (name.startsWith('ledger.')) rmSync(home(place, name));
-    writeFileSync(
-      home(place, 'ledger.db'),
-      gunzipSync(readFileSync(join(ROOT, 'test/fixtures/histories/format-2.db.gz'))),
-    );
-    chmodSync(home(place, 'ledger.db'), 0o600);
-    const { findings } = await examine(place);
-    expect(findings).toContainEqual({ subject: 'format', level: 'note', text: expect.stringContaining('format 2') });
   });
 });
 

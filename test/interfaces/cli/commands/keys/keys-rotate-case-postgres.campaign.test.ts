@@ -4,7 +4,6 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { openPostgresStore } from '../../../../../src/stores/postgres/postgres-ledger-store.js';
-import { FORMAT_VERSION } from '../../../../../src/stores/postgres/postgres-schema.js';
 import { openTurnpike, winstonLog, type Turnpike } from '../../../../../src/index.js';
 import { homePaths } from '../../../../../src/home/home-paths.js';
 import { erasureSealOf } from '../../../../../src/home/home.js';
@@ -54,18 +53,6 @@ afterAll(() => server?.stop());
       log: winstonLog('silent'),
     });
   };
-
-  test('the first rotation is refused while another worker writes, which may be of an earlier version', async () => {
-    const [one, other] = [await openWorker(), await openWorker()];
-    await expect(one.rotateCaseKeys({ case: null, ...BY })).rejects.toMatchObject({
-      code: 'USAGE',
-      message: expect.stringContaining('stop all other workers'),
-    });
-    await one.close();
-    await other.close();
-    expect(keyFiles()).toEqual(['case-one.1.key', 'case-two.1.key']);
-    expect(await execute(url, 'SELECT format FROM turnpike.meta')).toEqual([{ format: FORMAT_VERSION }]);
-  }, 120_000);
 
   test('replaces the keys, and everything verifies and replays', async () => {
     expect(await rotate('--case', 'case-one')).toMatchObject({

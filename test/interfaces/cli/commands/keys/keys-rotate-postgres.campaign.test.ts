@@ -5,7 +5,6 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } f
 import { join } from 'node:path';
 import { readHistoryFile, writeHistoryFile } from '../../../../../src/stores/keys/key-history-file.js';
 import { openPostgresStore } from '../../../../../src/stores/postgres/postgres-ledger-store.js';
-import { FORMAT_ROTATED, FORMAT_VERSION } from '../../../../../src/stores/postgres/postgres-schema.js';
 import { lockRotation } from '../../../../../src/stores/sqlite/writer-lock.js';
 import { openTurnpike, winstonLog } from '../../../../../src/index.js';
 import { execute, END_WRITER } from '../../../../stores/postgres/postgres-harness.js';
@@ -64,7 +63,7 @@ describeOnPostgres('keys rotate --signing on PostgreSQL', () => {
     const copied = ['init', '--store', url, '--keys', at('copied-keys'), '--sandbox', at('home/sandbox')];
     expect(await here(...copied, '--home', 'copied')).toMatchObject({ code: 0 });
     expect(await inHome('copied', 'runs')).toMatchObject({ code: 0 });
-    expect(await sql('SELECT format FROM meta')).toEqual([{ format: FORMAT_VERSION }]);
+    expect(await sql('SELECT rotations FROM meta')).toEqual([{ rotations: 0 }]);
   }, MS_MAX);
 
   test(
@@ -84,7 +83,7 @@ describeOnPostgres('keys rotate --signing on PostgreSQL', () => {
       await service.close();
       expect(vkey()).toBe(keys[0]);
       expect(readdirSync(at('home/keys'))).not.toContain('ledger.next.key');
-      expect(await sql('SELECT format FROM meta')).toEqual([{ format: FORMAT_VERSION }]);
+      expect(await sql('SELECT rotations FROM meta')).toEqual([{ rotations: 0 }]);
     },
     MS_MAX,
   );
@@ -107,8 +106,8 @@ describeOnPostgres('keys rotate --signing on PostgreSQL', () => {
       });
       await service.close();
       network.close();
-      const [meta] = await sql('SELECT format, is_rotating, vkey FROM meta, installation');
-      expect(meta).toEqual({ format: FORMAT_ROTATED, is_rotating: false, vkey: keys[1] });
+      const [meta] = await sql('SELECT rotations, is_rotating, vkey FROM meta, installation');
+      expect(meta).toEqual({ rotations: 1, is_rotating: false, vkey: keys[1] });
       expect(await inHome('home', 'ledger', 'verify')).toMatchObject(DONE);
     },
     MS_MAX,

@@ -81,7 +81,7 @@ describe('export verify', () => {
       code: 4,
       stdout:
         'bundle bundle_0001: 6 artifacts, 27 audit events, 10 runs\n' +
-        'unauthenticated: it has no proof: an older version made it, or a ledger without a key\n' +
+        'unauthenticated: it has no proof: a ledger without a key made it\n' +
         `ok: 13 files, ${bytes} bytes, BagIt 1.0, sha256, sha512\n`,
       stderr: '',
     });

@@ -1,0 +1,26 @@
+// The formats of a ledger in PostgreSQL.
+
+import { newestFormat, type Migration } from '../../ledger/migrations.js';
+import type { Queryable } from '../postgres-connection.js';
+import { createFunctions } from '../postgres-functions.js';
+import { CHUNK_BYTES, CREATE_TABLES } from '../postgres-schema.js';
+import { CREATE_SHARED } from '../postgres-shared-functions.js';
+
+export type PostgresMigration = Migration<Queryable, Promise<void>>;
+
+/**
+ * The tables have one format more for each of these; `meta.ledger_format` records it. Workers of the format before go
+ * on meanwhile, so a migration must leave them what they use.
+ */
+export const MIGRATIONS: readonly PostgresMigration[] = [
+  {
+    from: 0,
+    to: 1,
+    apply: async (client) => {
+      await client.query({ text: `${CREATE_TABLES}\n${createFunctions(CHUNK_BYTES)}\n${CREATE_SHARED}` });
+    },
+  },
+];
+
+/** The format of the tables that this version writes. */
+export const FORMAT_VERSION = newestFormat(MIGRATIONS);
