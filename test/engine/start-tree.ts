@@ -30,10 +30,9 @@ export async function start(
   tree: string,
   link: { link: 'attached' | 'remote'; idle_ms: number | null } = { link: 'attached', idle_ms: null },
   policies: readonly Artifact[] = POLICIES,
-  flags: readonly number[] = [],
   { case_id, actor_id, external = false }: TreeOwner = { case_id: 'case-1', actor_id: 'tester' },
 ): Promise<void> {
-  const machines = machinesArtifact(policies, undefined, flags);
+  const machines = machinesArtifact(policies);
   const [lanes, roles, actions, conditions, counters] = policies.map((artifact) => ({
     git_sha: 'b'.repeat(40),
     sha256: artifactRef(artifact).hash_sha256,

@@ -1,7 +1,6 @@
 // What holds between several workers of one ledger, as one suite that every shared store must pass.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { SHARED_QUOTA } from '../../machines/flags.js';
 import { LedgerError } from '../../src/core/errors.js';
 import { GRACE_MS, POLL_MS } from '../../src/engine/writers/shared-writer.js';
 import type { LogHead } from '../../src/core/ledger/readable-ledger.js';
@@ -133,7 +132,7 @@ function workersSuite(openCluster: () => Promise<Cluster>): void {
       const owner = { case_id: 'case-1', actor_id: 'tester', external: true };
       const begin = async (worker: SharedHarness, tree: string) => {
         await Promise.all([
-          start(worker, tree, REMOTE, undefined, undefined, owner),
+          start(worker, tree, REMOTE, undefined, owner),
           think(worker, tree, 'same', true).catch(() => null),
         ]);
         return think(worker, tree, 'same', true);
@@ -448,7 +447,7 @@ function workersSuite(openCluster: () => Promise<Cluster>): void {
       worker.world.onPerform = () =>
         new Promise((end) => changes.push(() => end({ status: 'failed', cause: 'INTERNAL' })));
     }
-    for (const tree of [TREE, second]) await start(one, tree, REMOTE, undefined, [SHARED_QUOTA]);
+    for (const tree of [TREE, second]) await start(one, tree, REMOTE);
     await think(other, second, 'in memory');
     await write(one, TREE, 'w');
     const { commitTrees } = other.store;

@@ -1,4 +1,4 @@
-// A change of behaviour, as a later version would make it: here, under flag 1, a cancelled run records its requester.
+// A change of behaviour, as a later version would make it: here, under flag 0, a cancelled run records its requester.
 // `machines` is the real code, with one additional action that checks the flag.
 
 import { expect, jest, test } from '@jest/globals';
@@ -11,7 +11,7 @@ import * as flags from '../../machines/flags.js';
 import * as machines from '../../machines/index.js';
 import type { OrchestratorEvent, OrchestratorMemory } from '../../machines/orchestrator.js';
 
-const FLAG = { number: 1, what: 'The reason of a cancelled run begins with `asked_for`.' };
+const FLAG = { number: 0, what: 'The reason of a cancelled run begins with `asked_for`.' };
 const { createMachines } = machines;
 
 jest.unstable_mockModule('../../machines/flags.js', () => ({ ...flags, FLAGS: [FLAG] }));
@@ -22,7 +22,7 @@ jest.unstable_mockModule('../../machines/index.js', () => ({
     const noteCancel = assign<OrchestratorMemory, OrchestratorEvent, undefined, OrchestratorEvent, never>(
       ({ event }) => {
         if (event.type !== 'CANCEL') return {};
-        const reason = policy.flags.has(1) ? `asked_for:${event.reason}` : event.reason;
+        const reason = policy.flags.has(0) ? `asked_for:${event.reason}` : event.reason;
         return { ending: 'cancelled' as const, end: { reason, error: null } };
       },
     );
@@ -37,7 +37,7 @@ const { TreeDriver, SHIPPED, TREE } = await import('../fixtures/tree.js');
 function recordTree(recorded: unknown) {
   const driver = new TreeDriver();
   driver.open();
-  driver.send({ kind: 'cancel', run_id: TREE, reason: 'by_hand' });
+  driver.send({ kind: 'cancel', run_id: TREE, reason: 'operator' });
   const [open, cancel] = driver.inputs;
   const old = open?.materials[3];
   if (open === undefined || cancel === undefined || old === undefined) throw new Error('the driver has taken nothing');
@@ -65,9 +65,9 @@ const lastReason = (entries: ReturnType<typeof recordedBy>): string | undefined 
 };
 
 test.each([
-  ['has none', undefined, 'cancelled:by_hand'],
-  ['has an empty set', [], 'cancelled:by_hand'],
-  ['has flag 1', [1], 'cancelled:asked_for:by_hand'],
+  ['has none', undefined, 'cancelled:operator'],
+  ['has an empty set', [], 'cancelled:operator'],
+  ['has flag 0', [0], 'cancelled:asked_for:operator'],
 ] as const)('U-06: a tree that %s replays as it ran', (_what, recorded, reason) => {
   const entries = recordedBy(recordTree(recorded));
   expect(lastReason(entries)).toBe(reason);
@@ -77,10 +77,10 @@ test.each([
   }
   expect(fold.finish()).toBeNull();
   // No other set of flags replays it: the flags decide, and not the time of the replay.
-  const other = recorded?.length === 1 ? undefined : [1];
+  const other = recorded?.length === 1 ? undefined : [0];
   expect(lastReason(recordedBy(recordTree(other)))).not.toBe(reason);
 });
 
-test.each([[[2]], [[1, 7]], [['1']], [1]])('U-06: unknown flags, %j, are rejected and not ignored', (f) => {
+test.each([[[1]], [[0, 7]], [['0']], [0]])('U-06: unknown flags, %j, are rejected and not ignored', (f) => {
   expect(() => recordedBy(recordTree(f))).toThrow(/behaviour flags that this version does not know/);
 });

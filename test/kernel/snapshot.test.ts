@@ -81,7 +81,7 @@ describe('a restored tree', () => {
     d.cancel('run_testtree', 'user');
     const again = restoreTree(stored(d.tree), SHIPPED);
     expect(again.hasEnded).toBe(true);
-    expect(again.ending).toEqual({ state: 'cancelled', reason: 'user' });
+    expect(again.ending).toEqual({ state: 'cancelled', reason: 'by_caller' });
     const [input] = d.inputs.slice(-1);
     expect(again.decide(input!)).toMatchObject({ refused: true, ended: [] });
   });

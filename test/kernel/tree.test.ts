@@ -154,15 +154,15 @@ test('C38: in random trees, the steps of every agent run count from 1 without a 
 
 describe('the executed effect', () => {
   test.each([
-    ['READ_FILE', READ, `${AGENT}.1`, true],
-    ['LIST_FILES', { path: '/sandbox/d/' }, `${AGENT}.1`, true],
-    ['WRITE_FILE', WRITE, `${AGENT}.1.1`, false],
-    ['CREATE_DIRECTORY', { path: '/sandbox/d' }, `${AGENT}.1.1`, false],
-    ['DELETE_FILE', READ, `${AGENT}.1.1`, false],
-    ['RENAME_FILE', { source: '/sandbox/a.txt', destination: '/sandbox/b.txt' }, `${AGENT}.1.1`, false],
+    ['READ_FILE', READ, `${AGENT}.1`, true, { repeatable: true }],
+    ['LIST_FILES', { path: '/sandbox/d/' }, `${AGENT}.1`, true, { repeatable: true }],
+    ['WRITE_FILE', WRITE, `${AGENT}.1.1`, false, { repeatable: true }],
+    ['CREATE_DIRECTORY', { path: '/sandbox/d' }, `${AGENT}.1.1`, false, {}],
+    ['DELETE_FILE', READ, `${AGENT}.1.1`, false, {}],
+    ['RENAME_FILE', { source: '/sandbox/a.txt', destination: '/sandbox/b.txt' }, `${AGENT}.1.1`, false, {}],
   ])(
     'S0-46 S0-52 S0-53 S2-03: of %s is what was proposed and authorized, with nothing added',
-    (action, args, run_id, in_commit) => {
+    (action, args, run_id, in_commit, more) => {
       const d = new TreeDriver().ready();
       const { commands } = d.act(action, args);
       const before = findAction(action)!.paths.map(() => FILE);
@@ -176,6 +176,7 @@ describe('the executed effect', () => {
         request_hash,
         before,
         partial_outputs: false,
+        ...more,
       };
       const limits = { read_bytes_max: 1_048_576, list_entries_max: 10_000 };
       expect(commands).toEqual([{ kind: 'perform', run_id, in_commit, effect: { ...effect, limits } }]);

@@ -3,7 +3,6 @@
 
 import { describe, expect, test } from '@jest/globals';
 import type { AgentInput, AgentMemory } from '../../machines/agent-memory.js';
-import { RUN_INPUTS } from '../../machines/flags.js';
 import { createMachines } from '../../machines/index.js';
 import { artifactRef } from '../../src/core/contract/artifact-ref.js';
 import type { ApprovalBallot, ApprovalRule } from '../../src/core/contract/run/approval.js';
@@ -15,11 +14,11 @@ import { shippedPolicy } from '../fixtures/shipped-policy.js';
 import { CASE, proposal } from '../fixtures/tree.js';
 import { PROPOSER } from './attempts.js';
 import { NO_EFFECTS, recordMachine, runAction, testGuard, topState, without } from './chart.js';
+import { personNamed } from '../fixtures/person.js';
 
 const RULE: ApprovalRule = { for: 'DELETE_FILE', approver_roles: ['ATTORNEY_ADMIN'], quorum: 1, expires_minutes: 60 };
 const POLICY = { ...shippedPolicy(), approvals: [RULE] };
 const { agent } = createMachines(POLICY);
-const recording = createMachines({ ...POLICY, flags: new Set([RUN_INPUTS]) }).agent;
 
 const T0 = '2026-01-01T00:00:00.000Z';
 const T1 = '2026-01-01T00:01:00.000Z';
@@ -27,7 +26,7 @@ const STEP = `${PROPOSER.run_id}/step`;
 const DIGEST = 'd'.repeat(64);
 const INPUT: AgentInput = {
   run: PROPOSER,
-  person: null,
+  person: personNamed(PROPOSER.actor.actor_id),
   exposure: 'detailed',
   link: 'remote',
   idle_ms: 60_000,
@@ -76,11 +75,11 @@ const ALLOW = {
 const ballot: ApprovalBallot = {
   digests: [DIGEST],
   decision: 'approve',
-  approver: ANNA,
+  approver: { ...ANNA, person: personNamed(ANNA.actor.actor_id) },
   at: T0,
   for_run: PROPOSER.run_id,
 };
-const request = { digest: DIGEST, name: RULE.for, requested_by: 'agent-1', at: T0 };
+const request = { digest: DIGEST, name: RULE.for, requested_by: 'agent-1', requester: personNamed('agent-1'), at: T0 };
 const requested = requestApproval(emptyBook(PROPOSER.run_id), request, RULE);
 /** The approvals of the run after a vote. */
 const approved = countBallot(requested, ballot, { approvals: [RULE], roles: POLICY.roles }).book;
@@ -146,14 +145,13 @@ test('D4: the step of an answered proposal is stopped, and the next proposal get
 
 describe('C91: the prompts of a run', () => {
   const prompt = artifactRef({ kind: 'prompt', case_id: CASE, bytes: Buffer.from('You are a clerk.') });
-  const promptsAfter = (machine: typeof agent, context: object, given: object = { prompt }) =>
-    runAction(machine, 'startStep', context, { ...THINK, ...given }).context['prompts'];
-  test('are collected under flag 12, also in a run from an older snapshot', () => {
+  const promptsAfter = (context: object, given: object = { prompt }) =>
+    runAction(agent, 'startStep', context, { ...THINK, ...given }).context['prompts'];
+  test('are collected, also in a run from an older snapshot', () => {
     const older = without(memory(), 'prompts');
-    expect(promptsAfter(recording, memory())).toEqual([prompt]);
-    expect(promptsAfter(recording, older)).toEqual([prompt]);
-    expect(promptsAfter(recording, older, {})).toEqual([]);
-    expect(promptsAfter(agent, memory())).toEqual([]);
+    expect(promptsAfter(memory())).toEqual([prompt]);
+    expect(promptsAfter(older)).toEqual([prompt]);
+    expect(promptsAfter(older, {})).toEqual([]);
   });
 });
 

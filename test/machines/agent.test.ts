@@ -278,7 +278,7 @@ test('C53: a cancel while facts are gathered denies the step, which gets its res
   expect(d.responses).toMatchObject([
     { outcome: 'DENIED', error: { message: 'The run cannot act in its present state' } },
   ]);
-  expect(d.endings).toMatchObject({ [`${AGENT}.1`]: 'denied:lifecycle.run_ending', [AGENT]: 'cancelled:stop' });
+  expect(d.endings).toMatchObject({ [`${AGENT}.1`]: 'denied:lifecycle.run_ending', [AGENT]: 'cancelled:by_caller' });
   expect(d.tree.pending).toEqual([]);
 });
 

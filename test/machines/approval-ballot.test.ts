@@ -15,6 +15,7 @@ import { emptyBook, requestApproval } from '../../src/core/policy/approval/appro
 import type { Policy } from '../../src/core/policy/policy.js';
 import { shippedPolicy } from '../fixtures/shipped-policy.js';
 import { mediatedMemory, PROMOTION_WRITE } from './mediated-runs.js';
+import { personNamed } from '../fixtures/person.js';
 
 const RULE: ApprovalRule = { for: 'promotion', approver_roles: ['ATTORNEY_ADMIN'], quorum: 1, expires_minutes: 60 };
 const POLICY: Policy = { ...shippedPolicy(), approvals: [RULE] };
@@ -25,7 +26,11 @@ const T1 = '2026-01-01T00:10:00.000Z';
 const EXPIRY = '2026-01-01T01:10:00.000Z';
 
 const ask = (book: RequiredApproval['book'], digest: string, at: string) =>
-  requestApproval(book, { digest, name: 'promotion', requested_by: 'governor', at }, RULE);
+  requestApproval(
+    book,
+    { digest, name: 'promotion', requested_by: 'governor', requester: personNamed('governor'), at },
+    RULE,
+  );
 const emptied = emptyBook('run_mediated');
 /** An approval that was requested after another one of the same run. */
 const APPROVAL: RequiredApproval = { digest: DIGEST, rule: RULE, book: ask(ask(emptied, EARLIER, T0), DIGEST, T1) };
@@ -36,7 +41,11 @@ const vote = (decision: 'approve' | 'reject', at = T1): VoteEvent => ({
   ballot: {
     digests: [DIGEST],
     decision,
-    approver: { actor: { actor_type: 'human', actor_id: 'anna' }, role_id: 'ATTORNEY_ADMIN' },
+    approver: {
+      actor: { actor_type: 'human', actor_id: 'anna' },
+      person: personNamed('anna'),
+      role_id: 'ATTORNEY_ADMIN',
+    },
     at,
     for_run: 'run_mediated',
   },

@@ -317,8 +317,8 @@ describe('D7 S4-71 S4-78: a promotion that waits for two approvers', () => {
     ['rejected', (d) => (vote(d), vote(d, { decision: 'reject', approver: BERTA })), 'denied:approval.rejected'],
     ['not answered in time', (d) => d.wait(HOUR).wake(RUN), 'denied:approval.expired'],
     ['answered too late', (d) => (d.wait(HOUR), vote(d)), 'denied:approval.expired'],
-    ['cancelled', (d) => d.cancel(RUN), 'cancelled:stop'],
-    ['cancelled with its tree', (d) => d.cancel(TREE), 'cancelled:stop'],
+    ['cancelled', (d) => d.cancel(RUN), 'cancelled:by_caller'],
+    ['cancelled with its tree', (d) => d.cancel(TREE), 'cancelled:by_caller'],
     [
       'denied by the overlay at the last vote',
       (d) => {

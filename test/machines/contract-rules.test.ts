@@ -2,7 +2,6 @@
 // function decides it. A change of any function that breaks a rule fails here.
 
 import { describe, expect, test } from '@jest/globals';
-import { RUN_INPUTS } from '../../machines/flags.js';
 import { toPrivilegedWrite } from '../../machines/mediated-memory.js';
 import type { AuditEvent } from '../../src/core/contract/run/audit-event.js';
 import type { StepTrace } from '../../src/core/contract/run/step-trace.js';
@@ -284,16 +283,12 @@ describe('S3-21: changes are made, checks run, and the result is reported, in th
       instruction: 'Be thorough.',
     } as const;
     const spec = { spec_version: 1, id: 's', title: 'S', phases: [{ id: 'p', title: 'P', tasks: [task] }] } as const;
-    const instructionUnder = (flags: readonly number[]): string => {
-      const d = new SessionDriver({ spec: spec as never, flags }).start();
-      d.by = RUNNER;
-      d.next();
-      return d.outstanding.step.instruction;
-    };
-    expect(instructionUnder([RUN_INPUTS])).toMatch(
+    const d = new SessionDriver({ spec: spec as never }).start();
+    d.by = RUNNER;
+    d.next();
+    expect(d.outstanding.step.instruction).toMatch(
       /^Be thorough\.\n\nVerify: Check\. Have the platform run \["npm","test"\] by/,
     );
-    expect(instructionUnder([])).toBe('Be thorough.');
   });
 });
 
@@ -304,7 +299,7 @@ describe('S4-59 S4-61 C91: the records of agent and orchestrator runs', () => {
     d.audit(run_id).find(({ outcome_reason = '' }) => reason.test(outcome_reason));
 
   test('name the configuration at their start, and what they have produced', () => {
-    const d = new TreeDriver({ flags: [RUN_INPUTS] }).ready();
+    const d = new TreeDriver().ready();
     d.act('WRITE_FILE', WRITE);
     d.done(`${AGENT}.1.1`, { bytes_written: 1 });
     d.act('READ_FILE', { path: '/sandbox/a.txt' });
@@ -312,7 +307,7 @@ describe('S4-59 S4-61 C91: the records of agent and orchestrator runs', () => {
     d.propose(proposal('FINISH', { response: 'Done.' }));
     for (const run_id of [TREE, AGENT]) {
       expect(eventWithReason(d, run_id, /^running$/)?.input_artifacts).toMatchObject(
-        [...SHIPPED, machinesArtifact(SHIPPED, undefined, [RUN_INPUTS])].map(({ bytes }) => ({
+        [...SHIPPED, machinesArtifact(SHIPPED)].map(({ bytes }) => ({
           hash_sha256: sha256(bytes),
         })),
       );
@@ -324,7 +319,7 @@ describe('S4-59 S4-61 C91: the records of agent and orchestrator runs', () => {
   });
 
   test('name the spec and step of a session, and what their steps have changed', () => {
-    const d = new SessionDriver({ flags: [RUN_INPUTS] }).start();
+    const d = new SessionDriver().start();
     d.by = RUNNER;
     d.next();
     const configuration = ['policy', 'policy', 'policy', 'machines', 'session_spec'];
@@ -333,16 +328,5 @@ describe('S4-59 S4-61 C91: the records of agent and orchestrator runs', () => {
     expect(kinds(agent, 'input_artifacts')).toEqual([...configuration, 'step_packet']);
     const packet = sha256(canonicalJson(d.outstanding.step));
     expect(agent?.input_artifacts?.at(-1)).toMatchObject({ hash_sha256: packet, case_id: CASE });
-  });
-
-  test('U-06: are unchanged in a tree without flag 12', () => {
-    const d = new TreeDriver().ready();
-    d.propose(proposal('FINISH', { response: 'Done.' }));
-    for (const run_id of [TREE, AGENT]) {
-      for (const event of d.audit(run_id)) {
-        expect(event.input_artifacts).toBeUndefined();
-        expect(event.output_artifacts).toBeUndefined();
-      }
-    }
   });
 });

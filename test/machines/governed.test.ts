@@ -4,7 +4,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { canonicalJson } from '../../src/core/contract/canonical-json.js';
-import { EXTERNAL_ACTS } from '../../src/core/contract/policy/flags.js';
 import { TABLE_DRIVEN } from '../../src/kernel/interpreter/interpreter.js';
 import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
 import { sized } from '../fixtures/campaign.js';
@@ -53,8 +52,8 @@ const HISTORY = fc.array(fc.constantFrom(...Object.keys(MORE)), { minLength: 6, 
 test("U-01 U-06 D16: our interpreter and XState decide the same, and each can continue from the other's snapshot", () => {
   const seen = new Set<string>();
   fc.assert(
-    fc.property(HISTORY, fc.constantFrom([], [EXTERNAL_ACTS]), (moves, flags) => {
-      const d = new GovernedTree(POLICY, flags).working();
+    fc.property(HISTORY, (moves) => {
+      const d = new GovernedTree(POLICY).working();
       for (const move of moves) MORE[move]!(d);
       const xstate = { interpreter: 'xstate' } as const;
       let [ours, theirs] = [new Tree(TREE, TABLE_DRIVEN), new Tree(TREE, xstate)];
@@ -82,7 +81,7 @@ test("U-01 U-06 D16: our interpreter and XState decide the same, and each can co
   );
   // Of all possible situations, these must have occurred.
   const expected = [
-    ...['done', 'approval.required', 'outcome.unsettled', 'overlay.deny-1', 'cancelled:stop'],
+    ...['done', 'approval.required', 'outcome.unsettled', 'overlay.deny-1', 'cancelled:by_caller'],
     ...['reporting completed:completed', 'reporting failed:FAILED', 'reporting failed:OUTCOME_UNKNOWN'],
   ];
   expect(expected.filter((situation) => !seen.has(situation))).toEqual([]);

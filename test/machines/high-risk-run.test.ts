@@ -1,7 +1,6 @@
 // S4 §10: the request that a promotion or export run is judged by, and the effect that it executes.
 
 import { describe, expect, test } from '@jest/globals';
-import { EXPORT_LOCATORS } from '../../machines/flags.js';
 import { prepareHighRiskRun, type StartRunEvent } from '../../machines/high-risk-run.js';
 import type { MediatedRequest } from '../../machines/mediated-memory.js';
 import { artifactRef } from '../../src/core/contract/artifact-ref.js';
@@ -13,6 +12,7 @@ import type { Policy } from '../../src/core/policy/policy.js';
 import { REGISTERED } from '../fixtures/governed.js';
 import { testPolicy } from '../fixtures/policy.js';
 import { EXPORT, PROMOTION, RUN } from '../fixtures/privileged.js';
+import { hashText } from '../../src/core/contract/free-text.js';
 
 const [SHARED] = REGISTERED.targets.filter(({ plane }) => plane === 'shared') as [TargetDefinition];
 const catalogue = createCatalogue({
@@ -23,13 +23,13 @@ const catalogue = createCatalogue({
     { ...SHARED, name: 'case_notes', plane: 'case', place: 'ledger', modes: ['upsert'] },
   ],
 });
-const policyWith = (flags: readonly number[] = []): Policy => ({ ...testPolicy({ catalogue }), flags: new Set(flags) });
+const POLICY: Policy = testPolicy({ catalogue });
 
 const SOURCE = artifactRef({ kind: 'result', case_id: 'case_1', bytes: Buffer.from('{"found":1}') });
 const OTHER_SOURCE = artifactRef({ kind: 'result', case_id: 'case_1', bytes: Buffer.from('{"found":2}') });
 
 /** The request of a run with these arguments. */
-function requestOf(run: RunContext, args: StartRunEvent['act']['args'], policy = policyWith()): MediatedRequest {
+function requestOf(run: RunContext, args: StartRunEvent['act']['args'], policy = POLICY): MediatedRequest {
   const event: StartRunEvent = {
     type: 'START_RUN',
     run_kind: run.run_kind as StartRunEvent['run_kind'],
@@ -90,8 +90,8 @@ describe('the request of a promotion', () => {
   });
 
   test.each([
-    ['a table that is not registered', 'nowhere', 'nowhere'],
-    ['a target that is not a text', 7, ''],
+    ['a table that is not registered', 'nowhere', hashText('nowhere')],
+    ['a target that is not a text', 7, hashText('')],
   ])('to %s is not registered', (_what, target, table) => {
     expect(promote({ target })).toMatchObject({
       privileged: { write: { table }, plane: 'case', target_case_id: 'case_1', unregistered: 'target.not_registered' },
@@ -160,14 +160,8 @@ describe('the request of an export', () => {
     });
   });
 
-  test('U-06: gives the executor the locator under flag 5, and only then', () => {
-    expect(requestOf(EXPORT, ARGS, policyWith([EXPORT_LOCATORS])).effect.args).toEqual(ARGS);
-    expect(requestOf(EXPORT, ARGS).effect.args).toEqual({ reason: 'discovery' });
-  });
-
-  test.each([[[]], [[EXPORT_LOCATORS]]])('keeps arguments without a locator as they are, with flags %j', (flags) => {
-    const args = { reason: 'discovery', '': 'x' };
-    expect(requestOf(EXPORT, args, policyWith(flags)).effect.args).toEqual(args);
+  test('gives the executor its arguments as they are', () => {
+    expect(requestOf(EXPORT, ARGS).effect.args).toEqual(ARGS);
   });
 });
 

@@ -57,8 +57,9 @@ describe('S4-48: the output of an action', () => {
 });
 
 describe('S4-76 S4-79: an export', () => {
-  const RESULT = { bundle_id: 'b-1', package_hash_sha256: 'c'.repeat(64), package_locator: '/exports/b-1.zip' };
-  const exported = (result: JsonObject, args: JsonObject = {}, run = EXPORT): MediatedMemory => {
+  const RESULT = { bundle_id: 'b-1', package_hash_sha256: 'c'.repeat(64), package_locator: 'case_1/b-1.zip' };
+  const LOCATOR = { locator: 'case_1/b-1.zip' };
+  const exported = (result: JsonObject, args: JsonObject = LOCATOR, run = EXPORT): MediatedMemory => {
     const { effect } = mediatedMemory().request;
     const request = { privileged: DELIVERY, effect: { ...effect, action: 'EXPORT_BUNDLE', args } };
     return mediatedMemory({ run, request, done: { result, result_ref: REF } });
@@ -68,7 +69,7 @@ describe('S4-76 S4-79: an export', () => {
     artifact_id: 'b-1',
     artifact_kind: 'export_bundle',
     hash_sha256: 'c'.repeat(64),
-    storage_locator: '/exports/b-1.zip',
+    storage_locator: 'case_1/b-1.zip',
     scope: 'case',
     case_id: 'case_1',
     lineage: { run_id: RUN.run_id, transformation: 'export' },
@@ -79,19 +80,19 @@ describe('S4-76 S4-79: an export', () => {
     expect(bundlesOf(exported(RESULT))).toEqual([[BUNDLE], [BUNDLE]]);
   });
 
-  test('records the locator of its request, if that is a text', () => {
-    const requested = [{ ...BUNDLE, storage_locator: 'case_1/b-1.zip' }];
-    expect(bundlesOf(exported(RESULT, { locator: 'case_1/b-1.zip' }))).toEqual([requested, requested]);
-    expect(bundlesOf(exported(RESULT, { locator: 7 }))).toEqual([[BUNDLE], [BUNDLE]]);
+  test('records the locator of its request, and its result if that has none', () => {
+    const requested = [{ ...BUNDLE, storage_locator: 'other.zip' }];
+    expect(bundlesOf(exported(RESULT, { locator: 'other.zip' }))).toEqual([requested, requested]);
+    expect(bundlesOf(exported(RESULT, { locator: 7 }))).toEqual([[REF], [REF]]);
   });
 
   test('without a case records a bundle without a case', () => {
     const bundle = without(without(BUNDLE, 'scope'), 'case_id');
-    const [output] = bundlesOf(exported(RESULT, {}, { ...EXPORT, case_id: null }));
+    const [output] = bundlesOf(exported(RESULT, LOCATOR, { ...EXPORT, case_id: null }));
     expect(output).toStrictEqual([bundle]);
   });
 
-  test.each(['bundle_id', 'package_hash_sha256', 'package_locator'])('records its result if %s is no text', (name) => {
+  test.each(['bundle_id', 'package_hash_sha256'])('records its result if %s is no text', (name) => {
     expect(bundlesOf(exported({ ...RESULT, [name]: 7 }))).toEqual([[REF], [REF]]);
   });
 

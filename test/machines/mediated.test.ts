@@ -10,6 +10,7 @@ import { emptyBook, requestApproval } from '../../src/core/policy/approval/appro
 import { EMPTY_LABEL } from '../../src/core/policy/labels.js';
 import { AGENT, CASE, editedPolicy, TREE, TreeDriver } from '../fixtures/tree.js';
 import { edgesOf, edgeText, recordMachine, machines, stateText, topState } from './chart.js';
+import { personNamed } from '../fixtures/person.js';
 
 // The gateway machine as the step spawns it, with db_write provided.
 const toolGateway = machines.step.implementations.actors['tool_gateway'] as unknown as typeof machines.mediated;
@@ -114,7 +115,13 @@ const waiting = (): MediatedInput => {
     plane: 'shared',
     promotes: true,
   } as const;
-  const approvalRequest = { digest: DIGEST, name: 'promotion', requested_by: 'governor', at: T0 };
+  const approvalRequest = {
+    digest: DIGEST,
+    name: 'promotion',
+    requested_by: 'governor',
+    requester: personNamed('governor'),
+    at: T0,
+  };
   const book = requestApproval(emptyBook(run.run_id), approvalRequest, RULE);
   return { run, request: { ...request, privileged }, approval: { digest: DIGEST, rule: RULE, book } };
 };
@@ -123,7 +130,7 @@ const ballot = (actor_id: string, decision: 'approve' | 'reject', at = T0): Vote
   ballot: {
     digests: [DIGEST],
     decision,
-    approver: { actor: { actor_type: 'human', actor_id }, role_id: 'ATTORNEY_ADMIN' },
+    approver: { actor: { actor_type: 'human', actor_id }, person: personNamed(actor_id), role_id: 'ATTORNEY_ADMIN' },
     at,
     for_run: `${TREE}.2`,
   },
@@ -239,6 +246,7 @@ test('S2-17 S4-38 D7: the state that executes, and the start of a child, are rea
     'created.counted -[approved]-> running',
     'created.counted -[rejected]-> denied',
     'created.counted --> created.waiting',
+    'running.choosing -[reports]-> running.reporting',
     'running.choosing -[delegates]-> running.delegating',
     'running.choosing --> running.performing',
     'running.performing -RESULT[cancelling]-> cancelled',
@@ -251,6 +259,11 @@ test('S2-17 S4-38 D7: the state that executes, and the start of a child, are rea
     'running.delegating -xstate.done.actor.*[childEnded:cancelled]-> cancelled',
     'running.delegating -xstate.done.actor.*-> denied',
     'running.delegating -CANCEL-> running.delegating',
+    'running.reporting -REPORT[reportedDone]-> completed',
+    'running.reporting -REPORT-> failed',
+    'running.reporting -WAKE[overdue]-> failed',
+    'running.reporting -WAKE-> running.reporting',
+    'running.reporting -CANCEL-> failed',
   ]);
 });
 
@@ -334,12 +347,12 @@ test('C53: a cancel during an effect waits for its result, which is recorded as 
   expect(d.story([d.done(`${AGENT}.1.1`, { bytes_written: 1 })])).toEqual([
     'input:result',
     `db_write:success()@${AGENT}.1.1`,
-    `system:failure(cancelled:stop)@${AGENT}.1.1`,
+    `system:failure(cancelled:by_caller)@${AGENT}.1.1`,
     `tool_call:success()@${AGENT}.1`,
-    `system:failure(cancelled:stop)@${AGENT}.1`,
+    `system:failure(cancelled:by_caller)@${AGENT}.1`,
     'trace:SUCCESS',
-    `system:failure(cancelled:stop)@${AGENT}`,
-    `system:failure(cancelled:stop)@${TREE}`,
+    `system:failure(cancelled:by_caller)@${AGENT}`,
+    `system:failure(cancelled:by_caller)@${TREE}`,
   ]);
 });
 
@@ -350,12 +363,12 @@ test('C53: an effect that failed during a cancel is recorded as failed, and its 
   expect(d.story([d.failed(`${AGENT}.1.1`, 'NO_SPACE')])).toEqual([
     'input:result',
     `db_write:failure(NO_SPACE)@${AGENT}.1.1`,
-    `system:failure(cancelled:stop)@${AGENT}.1.1`,
+    `system:failure(cancelled:by_caller)@${AGENT}.1.1`,
     `tool_call:failure(NO_SPACE)@${AGENT}.1`,
-    `system:failure(cancelled:stop)@${AGENT}.1`,
+    `system:failure(cancelled:by_caller)@${AGENT}.1`,
     'trace:EXECUTION_ERROR',
-    `system:failure(cancelled:stop)@${AGENT}`,
-    `system:failure(cancelled:stop)@${TREE}`,
+    `system:failure(cancelled:by_caller)@${AGENT}`,
+    `system:failure(cancelled:by_caller)@${TREE}`,
   ]);
 });
 

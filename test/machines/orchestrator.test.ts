@@ -211,13 +211,13 @@ test('C53: a cancel ends every run below first, the deepest first, each of them 
   d.propose(proposal('READ_FILE', READ), null, SECOND);
   expect(d.story([d.cancel(TREE, 'user')])).toEqual([
     'input:cancel',
-    `system:failure(cancelled:user)@${AGENT}`,
+    `system:failure(cancelled:by_caller)@${AGENT}`,
     `created:tool_gateway@${SECOND}.1`,
     `authz_decision:deny(lifecycle.run_ending)@${SECOND}.1`,
     `system:deny(denied:lifecycle.run_ending)@${SECOND}.1`,
     'trace:DENIED',
-    `system:failure(cancelled:user)@${SECOND}`,
-    `system:failure(cancelled:user)@${TREE}`,
+    `system:failure(cancelled:by_caller)@${SECOND}`,
+    `system:failure(cancelled:by_caller)@${TREE}`,
   ]);
 });
 

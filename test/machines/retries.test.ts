@@ -189,7 +189,7 @@ describe('C53 C54: while it waits for a retry', () => {
     const d = failedOnce();
     d.cancel();
     expect(d.traces).toMatchObject([{ outcome: 'EXECUTION_ERROR', rule_id: 'execute.not_executed' }]);
-    expect(d.endings).toMatchObject({ [AGENT]: 'cancelled:stop', [TREE]: 'cancelled:stop' });
+    expect(d.endings).toMatchObject({ [AGENT]: 'cancelled:by_caller', [TREE]: 'cancelled:by_caller' });
     expect(d.tree.timers).toEqual([]);
     expect(d.wait(9_000).wake().refused).toBe(true);
   });

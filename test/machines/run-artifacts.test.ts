@@ -3,7 +3,6 @@
 
 import { describe, expect, test } from '@jest/globals';
 import { withRefs } from '../../machines/run-artifacts.js';
-import { RUN_INPUTS } from '../../machines/flags.js';
 import { artifactRef, type Artifact, type ArtifactRef } from '../../src/core/contract/artifact-ref.js';
 import { sha256 } from '../../src/core/contract/hash.js';
 import { AGENT, CASE, proposal, TREE, TreeDriver } from '../fixtures/tree.js';
@@ -29,25 +28,19 @@ describe('S4-59: the references of a run', () => {
     expect(withRefs(refs(0, 64), refs(0, 64))).toEqual(refs(0, 64));
   });
 
-  test.each([
-    ['with it', [RUN_INPUTS]],
-    ['U-06: and nothing in a tree without flag 12', []],
-  ])('name the texts that the scope of the tree names by hash: %s', (_what, flags) => {
+  test('name the texts that the scope of the tree names by hash', () => {
     const note = artifact('note', 'A note of the caller.');
-    const d = new TreeDriver({ flags });
+    const d = new TreeDriver();
     d.send({ kind: 'open', ...d.opening(), notes: [artifactRef(note)] }, [...d.openingMaterials(), note]);
     d.startAgent();
     for (const run_id of [TREE, AGENT]) {
       const [running] = d.audit(run_id).filter(({ outcome_reason }) => outcome_reason === 'running');
-      expect(hashes(running?.input_artifacts).slice(4)).toEqual(flags.length === 0 ? [] : [sha256(note.bytes)]);
+      expect(hashes(running?.input_artifacts).slice(4)).toEqual([sha256(note.bytes)]);
     }
   });
 
-  test.each([
-    ['once each, when it ends', [RUN_INPUTS]],
-    ['U-06: and nothing in a tree without flag 12', []],
-  ])('name the prompts that came with the proposals of an agent: %s', (_what, flags) => {
-    const d = new TreeDriver({ flags }).ready();
+  test('name the prompts that came with the proposals of an agent, once each, when it ends', () => {
+    const d = new TreeDriver().ready();
     const prompts = ['You are a clerk.', 'You are a careful clerk.'].map((text) => artifact('prompt', text));
     const proposed = (action: string, args: object, prompt: Artifact): void => {
       const payload = artifact('raw_payload', JSON.stringify(proposal(action, args)));
@@ -60,7 +53,7 @@ describe('S4-59: the references of a run', () => {
     proposed('FINISH', { response: 'Done.' }, prompts[0]!);
     expect(d.traces.map(({ outcome }) => outcome)).toEqual(['SUCCESS', 'SUCCESS', 'SUCCESS']);
     const [ended] = d.audit(AGENT).filter(({ outcome_reason = '' }) => outcome_reason.startsWith('completed'));
-    const named = flags.length === 0 ? [] : prompts.map(({ bytes }) => sha256(bytes));
+    const named = prompts.map(({ bytes }) => sha256(bytes));
     expect(hashes(ended?.input_artifacts)).toEqual(named);
   });
 });

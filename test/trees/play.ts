@@ -14,6 +14,7 @@ import { Tree } from '../../src/kernel/tree.js';
 import { pinned, type Pinned } from './policies.js';
 import { actFor, agentFor, budgetFor, causeFor, overlayFor, startFor, statusFor, voterFor } from './choices.js';
 import type { Plot, Turn } from './turns.js';
+import { withPersons } from '../fixtures/tree.js';
 
 type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;
 type Timeless = DistributiveOmit<RecordedInput, 'time' | 'input_id'>;
@@ -283,7 +284,8 @@ class Player implements Played {
 
   #send(input: Timeless, materials: readonly Artifact[] = []): void {
     this.#now += 1_000;
-    const recorded = { ...input, input_id: `in-${this.inputs.length + 1}`, time: new Date(this.#now).toISOString() };
+    const time = new Date(this.#now).toISOString();
+    const recorded = { ...withPersons(input), input_id: `in-${this.inputs.length + 1}`, time };
     const taken: TreeInput = { recorded, materials };
     this.inputs.push(taken);
     const decision = this.tree.decide(taken);

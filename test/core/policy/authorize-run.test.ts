@@ -41,14 +41,10 @@ const READ_ALL = createLabel('case_2', CONFIDENTIALITY_FLAGS);
 const APPROVED: ApprovalRule = { for: 'export', approver_roles: ['ATTORNEY_ADMIN'], quorum: 1, expires_minutes: 60 };
 
 /** An export of withheld content, where these rules govern the approval of exports. */
-const withheld = (
-  content: string,
-  approvals: readonly ApprovalRule[],
-  flags: ReadonlySet<number> = new Set([4]),
-): Case => ({
+const withheld = (content: string, approvals: readonly ApprovalRule[]): Case => ({
   base: [EXPORT, DELIVERY],
   request: { artifact_flags: ['export_bundle', content] },
-  policy: { approvals, flags },
+  policy: { approvals },
 });
 
 /** A call of a shell, in a lane with call rules. */
@@ -226,12 +222,6 @@ describe('S4-31 S4-32 S4-33 S4-34 S4-35 S4-81 C55 each broken rule denies and is
     expect(
       new Set([...reached, 'orchestrator.pinned', 'agent.lane_granted', 'operator.not_limited', 'lane.granted']),
     ).toEqual(new Set(RULE_IDS));
-  });
-
-  test('U-06: a tree without flag 4 exports withheld content as before', () => {
-    for (const content of [WITHHELD_CONTENT, EXPORTABLE_CONTENT]) {
-      expect(decide(withheld(content, [], new Set()))).toMatchObject({ rule_id: 'lane.granted' });
-    }
   });
 
   test('every prohibition has a rule', () => {

@@ -20,7 +20,6 @@ import type { SessionAnswer } from '../../../src/core/contract/session/session-a
 import { applyCommand, toSessionRole } from '../../../src/core/session/apply-command.js';
 import { MINUTE_MS, type SessionState } from '../../../src/core/session/session-state.js';
 import type { CommandContext } from '../../../src/core/session/turn-builder.js';
-import { RECORD_OUTPUTS } from '../../../machines/flags.js';
 import { make, phase, spec } from '../../fixtures/spec.js';
 import { tableOf } from '../../docs/tables.js';
 import {
@@ -334,7 +333,7 @@ describe('a failed session', () => {
 
 describe('S3-06: a report to a session that was paused meanwhile', () => {
   test.each(['success', 'failure', 'skipped'] as const)('%s: is refused, and counts after a resume', (outcome) => {
-    const d = new SessionDriver({ spec: TWO, flags: [RECORD_OUTPUTS] }).start();
+    const d = new SessionDriver({ spec: TWO }).start();
     d.next();
     const late = d.report(outcome);
     d.pause();

@@ -241,7 +241,8 @@ describe('checks before the search for a next step', () => {
   test('a paused session precedes a report, which is then not judged', () => {
     const d = startWorking();
     d.pause();
-    expect(d.next({ step_proof: 7 }).data?.next_step).toMatchObject({ type: 'pause', reason: 'user' });
+    expect(d.next({ step_proof: 7 }).error?.code).toBe('INVALID_STATE_TRANSITION');
+    expect(d.next().data?.next_step).toMatchObject({ type: 'pause', reason: 'user' });
     expect(d.outstanding.refused).toBe(0);
   });
 
@@ -412,7 +413,7 @@ describe('S3-07 S3-19 S3-20: an issued step', () => {
     }
     expect(steps[0]?.instruction).toBe('Write /sandbox/a.md.\n\nIt is accepted when:\n- It is short.');
     expect(steps[0]?.instructions.map(({ tool, action }) => `${tool} ${action}`)).toContain('task prepare');
-    expect(steps[1]?.instruction).toBe('Look.');
+    expect(steps[1]?.instruction).toMatch(/^Look\.\n\nVerify: Verify v\. /);
   });
 
   test('has an agent run of its own, in its lane, which ends with the report', () => {
@@ -444,7 +445,7 @@ describe('S3-07 S3-19 S3-20: an issued step', () => {
     // The session stays paused and reports it, whatever the loop sends.
     const { session } = d;
     for (let i = 0; i < 3; i += 1) expect(d.next().data?.next_step).toEqual(answer.data?.next_step);
-    expect(d.next({ step_id: 'x' }).data?.next_step?.type).toBe('pause');
+    expect(d.next({ step_id: 'x' }).error?.code).toBe('INVALID_STATE_TRANSITION');
     expect(d.session).toEqual(session);
   });
 });

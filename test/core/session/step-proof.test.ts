@@ -228,7 +228,8 @@ describe('C64: a rejected report', () => {
       error: { code },
     });
     expect(d.session.outstanding).toMatchObject({ refused: 3 });
-    expect(d.next(report)).toMatchObject({ success: true, data: { next_step: { type: 'pause', reason: 'blocked' } } });
+    expect(codeOf(d.next(report))).toBe('INVALID_STATE_TRANSITION');
+    expect(d.next()).toMatchObject({ success: true, data: { next_step: { type: 'pause', reason: 'blocked' } } });
   });
 
   test('pauses exactly at the limit', () => {

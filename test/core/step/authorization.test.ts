@@ -30,6 +30,7 @@ import { ANNA, REGISTERED } from '../../fixtures/governed.js';
 import { SANDBOX_AGENT, SANDBOX_FILES, testPolicy } from '../../fixtures/policy.js';
 import { RUN } from '../../fixtures/privileged.js';
 import { factsOf, fileFact } from './judge.js';
+import { personNamed } from '../../fixtures/person.js';
 
 const NOW = '2026-01-01T00:00:00.000Z';
 
@@ -260,12 +261,21 @@ describe('approvals', () => {
   const rule = approvalRuleFor(rules, 'READ_FILE')!;
   const requested = requestApproval(
     emptyBook('run_agent'),
-    { digest, name: 'READ_FILE', requested_by: 'agent-1', at: NOW },
+    { digest, name: 'READ_FILE', requested_by: 'agent-1', requester: personNamed('agent-1'), at: NOW },
     rule,
   );
   const voted = (decision: 'approve' | 'reject') =>
-    countBallot(requested, { digests: [digest], decision, approver: { ...ANNA }, at: NOW, for_run: 'run_agent' }, gated)
-      .book;
+    countBallot(
+      requested,
+      {
+        digests: [digest],
+        decision,
+        approver: { ...ANNA, person: personNamed(ANNA.actor.actor_id) },
+        at: NOW,
+        for_run: 'run_agent',
+      },
+      gated,
+    ).book;
   const decide = (over: Partial<AuthorizationSubject>) => authorizeWithFacts(step(over), factsOf(fileFact()), gated);
   const requires = (rule_id: string) => ({ ...denied(rule_id, 'APPROVAL_REQUIRED'), digest });
 

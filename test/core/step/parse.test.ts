@@ -42,15 +42,13 @@ describe('PARSE', () => {
 
   test('parses the same text anew for a policy with other limits, in either order', () => {
     const shallow = testPolicy({ limits: { payload_depth_max: 1 } });
-    const exact = { ...policy, flags: new Set([8]) };
-    const text = '{"a":{"b":9007199254740993}}';
+    const text = '{"a":{"b":1}}';
     const tooDeep = { ok: false, fault: { rule_id: 'json.too_deep' } };
     for (const [under, expected] of [
       [policy, { ok: true }],
       [shallow, tooDeep],
       [policy, { ok: true }],
-      [exact, { ok: false, fault: { rule_id: 'json.number_not_exact' } }],
-      [policy, { ok: true }],
+      [shallow, tooDeep],
     ] as const) {
       expect(parse(text, under)).toMatchObject(expected);
     }

@@ -81,7 +81,7 @@ describe('the checking phases', () => {
   });
 
   test('S0-13: an id that was used is rejected at VALIDATE_SCHEMA, with the names of the arguments', () => {
-    expect(runCheckPhases(draftOf(proposal({ action: 'LAUNCH' }), seen), policy)).toMatchObject({
+    expect(runCheckPhases(draftOf(proposal({ action: 'READ_FILE' }), seen), policy)).toMatchObject({
       phase_failed_at: 'VALIDATE_SCHEMA',
       fault: { rule_id: 'proposal.id_used' },
       args_summary: { keys: ['path'] },
@@ -126,7 +126,7 @@ describe('the checking phases', () => {
       args_summary: {},
     });
     expect(runCheckPhase('VALIDATE_ARGS', { ...draft, action: 'READ_FILE' }, policy)).toEqual({
-      fault: { code: 'INVALID_ARGS', cause: null, rule_id: 'args.schema' },
+      fault: { code: 'INVALID_ARGS', cause: 'PATH', rule_id: 'args.schema', explanation: 'args.path: is missing' },
       phase_failed_at: 'VALIDATE_ARGS',
     });
   });

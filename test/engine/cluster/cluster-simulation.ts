@@ -3,7 +3,6 @@
 // what they asked and what the answer was; the checks compare that with the ledger and with the effects.
 
 import type { DecisionReply } from '../../../src/core/contract/policy/decision-points.js';
-import { CONDITIONS, SHARED_QUOTA } from '../../../machines/flags.js';
 import { artifactRef, type Artifact } from '../../../src/core/contract/artifact-ref.js';
 import type { Effect, EffectResult } from '../../../src/core/contract/run/effect.js';
 import type { Entry } from '../../../src/core/contract/run/entry.js';
@@ -278,13 +277,13 @@ class ClusterSimulation {
   }
 
   async #openTree(tree_id: string): Promise<void> {
-    const { policies, flags } = this.#policies();
+    const policies = this.#policies();
     const worker = this.#anyWorker();
     this.#trees.push(tree_id);
     for (;;) {
       try {
         const link = { link: 'remote', idle_ms: null } as const;
-        await start({ engine: worker.engine }, tree_id, link, policies, flags, this.#ownerOf(tree_id));
+        await start({ engine: worker.engine }, tree_id, link, policies, this.#ownerOf(tree_id));
         return;
       } catch (error) {
         if (!worker.hasFailed) throw error;
@@ -299,10 +298,10 @@ class ClusterSimulation {
     return { case_id: `case-${1 + (index % 2)}`, actor_id: index === 0 ? 'tester' : `tester${index >> 1}` };
   }
 
-  #policies(): { readonly policies?: readonly Artifact[]; readonly flags: readonly number[] } {
-    if (this.#options.hasDecisionPoints === true) return { policies: DECIDED_WRITES, flags: [] };
-    if (this.#options.hasCounters === true) return { policies: COUNTED_WRITES, flags: [SHARED_QUOTA, CONDITIONS] };
-    return this.#sandbox === null ? { flags: [] } : { policies: SMALL_QUOTAS, flags: [SHARED_QUOTA] };
+  #policies(): readonly Artifact[] | undefined {
+    if (this.#options.hasDecisionPoints === true) return DECIDED_WRITES;
+    if (this.#options.hasCounters === true) return COUNTED_WRITES;
+    return this.#sandbox === null ? undefined : SMALL_QUOTAS;
   }
 
   #anyWorker(): Worker {

@@ -1,7 +1,6 @@
 // Two workers that count: only those that read or change the same counter overtake each other.
 
 import { afterEach, expect, test } from '@jest/globals';
-import { CONDITIONS, SHARED_QUOTA } from '../../../machines/flags.js';
 import { ephemeralKey } from '../../../src/stores/keys/session-key.js';
 import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
 import { memorySharedStore } from '../../../src/stores/memory/memory-shared-store.js';
@@ -59,7 +58,7 @@ class Workers {
 
   begin(engine: TreeEngine, tree_id: string, case_id: string, actor_id: string): Promise<void> {
     const link = { link: 'remote', idle_ms: null } as const;
-    return start({ engine }, tree_id, link, COUNTED_WRITES, [SHARED_QUOTA, CONDITIONS], { case_id, actor_id });
+    return start({ engine }, tree_id, link, COUNTED_WRITES, { case_id, actor_id });
   }
 
   async write(engine: TreeEngine, tree_id: string, case_id: string): Promise<void> {

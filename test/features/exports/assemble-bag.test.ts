@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { basename, dirname } from 'node:path';
 import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
 import { ExportBundle } from '../../../src/core/contract/evidence/export-bundle.js';
 import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
@@ -95,7 +95,7 @@ describe('S4-76 S4-77: a bag of one case', () => {
     );
     expect(summary).toEqual({
       bundle_id: 'bundle_0001',
-      package_locator: destination,
+      package_locator: basename(destination),
       manifest_hash_sha256: integrity!.manifest_hash_sha256,
       package_hash_sha256: sha256(files['tagmanifest-sha256.txt']!),
       tag_manifest_sha256: sha256(files['tagmanifest-sha256.txt']!),

@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { openBagFolder } from '../../../src/features/exports/bag/bag-folder.js';
 import { openBagZip } from '../../../src/features/exports/bag/bag-zip.js';
 import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';

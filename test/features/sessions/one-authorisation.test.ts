@@ -2,7 +2,6 @@
 // cannot achieve that through its own run either.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { ONE_AUTHORISATION } from '../../../machines/flags.js';
 import { COMMAND_RULES } from '../../../src/core/session/apply-command.js';
 import type { AgentRun } from '../../../src/runtime/agents/agent-run.js';
 import { HttpBench } from '../../interfaces/http/http-harness.js';
@@ -91,15 +90,15 @@ describe('C93: an agent that ends its own run', () => {
 });
 
 describe('C93: in the kernel', () => {
-  const begun = (flags: readonly number[]): SessionDriver => {
-    const d = new SessionDriver({ flags }).start();
+  const begun = (): SessionDriver => {
+    const d = new SessionDriver().start();
     d.by = RUNNER;
     d.next();
     return d;
   };
 
   test.each([`${SESSION}.1`, SESSION])('a cancel of %s is rejected, recorded and changes nothing', (run) => {
-    const d = begun([ONE_AUTHORISATION]);
+    const d = begun();
     const before = d.session;
     const decision = d.cancel(run, 'operator');
     expect(decision.refused).toBe(true);
@@ -108,14 +107,8 @@ describe('C93: in the kernel', () => {
   });
 
   test('a cancel of the run of a step ends only that run', () => {
-    const d = begun([ONE_AUTHORISATION]);
+    const d = begun();
     expect(d.cancel(`${SESSION}.1.1`, 'operator').refused).toBe(false);
     expect(d.session.status).toBe('running');
-  });
-
-  test('U-06: a tree without flag 9 behaves as before: its activation is cancelled, and the session pauses', () => {
-    const d = begun([]);
-    expect(d.cancel(`${SESSION}.1`, 'operator').refused).toBe(false);
-    expect(d.session.status).toBe('paused');
   });
 });

@@ -1,72 +1,83 @@
-// Golden histories: ledgers that earlier versions have recorded. They are never edited and never recorded again, and
-// the current machines replay them as recorded.
+// Golden histories: ledgers that a version has recorded. They are never edited, and the current machines replay them as
+// recorded.
 
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
-import { openSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
-import { sha256 } from '../../../src/core/contract/hash.js';
-import { LedgerReader } from '../../../src/runtime/ledger/ledger-reader.js';
-import { tempFolder } from '../../fixtures/temp-folder.js';
+import { describe, expect, test } from '@jest/globals';
+import { readIntegrated } from '../../../src/core/ledger/integrated-log.js';
+import type { EntryPlace, StoredEntry } from '../../../src/engine/ports/ledger/ledger-store.js';
+import { replay } from '../../../src/kernel/replay/replay.js';
+import { GOLDEN_HASHES, goldenHash, readGolden } from '../../fixtures/golden-history.js';
+import { filesIn } from '../../sources.js';
 import { ROOT } from '../../root.js';
 
 const FOLDER = 'test/fixtures/histories';
-const BYTES_MAX = 300_000;
+const BYTES_MAX = 100_000;
+const NAMES = Object.keys(GOLDEN_HASHES);
 
-/** By subject: histories with behaviour flags, and how the runs of one kind ended in them. */
-const FLAGGED = {
-  // Flag 4, made by make-withheld-exports.mjs.
-  'withheld-exports': {
-    sha256: '6c94a247a1b024d3a244233fe306c6cf17e682d698a5453fda0b075b92d0496e',
-    of: 'export',
-    endings: ['denied:export.content_withheld', 'denied:export.not_approved', 'completed'],
-  },
-} as const;
-
-let folder: string;
-beforeEach(() => {
-  folder = tempFolder('golden');
-  mkdirSync(join(folder, 'artifacts'));
+test('U-06: the hash of each golden history is known', () => {
+  expect(filesIn(FOLDER, /\.db\.gz$/)).toEqual(NAMES.map((name) => `${FOLDER}/${name}.db.gz`));
+  expect(NAMES.length).toBeGreaterThan(20);
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-const packed = (history: string): string => join(ROOT, FOLDER, `${history}.db.gz`);
-
-function unpacked(history: string): { file: string; artifactsDir: string } {
-  const file = join(folder, 'ledger.db');
-  writeFileSync(file, gunzipSync(readFileSync(packed(history))));
-  const keys = join(ROOT, FOLDER, `${history}.keys.json`);
-  if (existsSync(keys)) {
-    const texts = JSON.parse(readFileSync(keys, 'utf8')) as Record<string, string>;
-    mkdirSync(join(folder, 'keys/cases'), { recursive: true });
-    for (const [name, text] of Object.entries(texts))
-      writeFileSync(join(folder, 'keys/cases', name), text, { mode: 0o600 });
-  }
-  return { file, artifactsDir: join(folder, 'artifacts') };
-}
-
-async function read<T>(history: string, readOnly: boolean, work: (reader: LedgerReader) => Promise<T>): Promise<T> {
-  const store = openSqliteStore({ ...unpacked(history), readOnly });
-  try {
-    if (!readOnly) await store.acquire();
-    return await work(new LedgerReader(store, memoryHeadStore(await store.head())));
-  } finally {
-    await store.close();
-  }
-}
-
-describe.each(Object.entries(FLAGGED))('the golden history of %s', (name, golden) => {
-  test('U-06: is small, has its original bytes, and replays as recorded', async () => {
-    expect(statSync(packed(name)).size).toBeLessThan(BYTES_MAX);
-    expect(sha256(readFileSync(packed(name)))).toBe(golden.sha256);
-    const report = await read(name, true, (reader) => reader.replay());
+describe.each(NAMES)('the golden history %s', (name) => {
+  test('U-06: is small, has its original bytes, and replays and verifies as recorded', async () => {
+    expect(statSync(join(ROOT, FOLDER, `${name}.db.gz`)).size).toBeLessThan(BYTES_MAX);
+    expect(goldenHash(name)).toBe(GOLDEN_HASHES[name]);
+    const report = await readGolden(name, (reader) => reader.replay());
     expect(report).toMatchObject({ ok: true, difference: null });
     expect(report.not_recomputed).toBeUndefined();
-    expect(await read(name, true, (reader) => reader.verify())).toMatchObject({ ok: true });
-    const state = await read(name, true, (reader) => reader.stateAt({ until: report.entries - 1 }));
-    const endings = state.runs.flatMap(({ kind, reason }) => (kind === golden.of ? [reason] : []));
-    expect(endings).toEqual(golden.endings);
+    expect(await readGolden(name, (reader) => reader.verify())).toMatchObject({ ok: true });
   });
 });
+
+describe('the golden history everything', () => {
+  test('U-06: contains runs of each kind, and a session', async () => {
+    const { entries } = await readGolden('everything', (reader) => reader.replay());
+    const state = await readGolden('everything', (reader) => reader.stateAt({ until: entries - 1 }));
+    const found = new Set(state.runs.map(({ kind, reason }) => `${kind} ${reason ?? 'lives'}`));
+    expect([...found]).toEqual(expect.arrayContaining(EVERYTHING));
+    expect(state.sessions.map(({ status }) => status)).toEqual(['running']);
+  });
+
+  test('U-06: reveals a changed reply, state or verdict in its replay', async () => {
+    await readGolden('everything', async (reader, store) => {
+      const entries: StoredEntry[] = [];
+      for await (const entry of store.log(0)) entries.push(entry);
+      const source = (at: number) => ({
+        async *log() {
+          for (const [n, entry] of entries.entries())
+            yield n === at ? { ...entry, text: entry.text.replace('"outcome":"', '"outcome":"x') } : entry;
+          await Promise.resolve();
+        },
+        tree: (tree_id: string) => readIntegrated(store.tree(tree_id)),
+        artifactsOf: (place: EntryPlace) => store.artifactsOf(place),
+      });
+      const outcomeIndexes = entries.flatMap(({ text, type }, n) =>
+        type !== 'input' && text.includes('"outcome":"') ? [n] : [],
+      );
+      expect(outcomeIndexes.length).toBeGreaterThan(22);
+      for (const at of outcomeIndexes.filter((_, n) => n % 11 === 0))
+        expect(await replay(source(at))).toMatchObject({ ok: false, difference: { log_index: at } });
+    });
+  });
+});
+
+test('C84: the golden history withheld-exports has a denied, an unapproved and a completed export', async () => {
+  const { entries } = await readGolden('withheld-exports', (reader) => reader.replay());
+  const state = await readGolden('withheld-exports', (reader) => reader.stateAt({ until: entries - 1 }));
+  expect(state.runs.flatMap(({ kind, reason }) => (kind === 'export' ? [reason] : []))).toEqual([
+    'denied:export.content_withheld',
+    'denied:export.not_approved',
+    'completed',
+  ]);
+});
+
+const EVERYTHING = [
+  'orchestrator completed:finished',
+  'agent lives',
+  'tool_gateway completed',
+  'db_write completed',
+  'promotion completed',
+  'export completed',
+];

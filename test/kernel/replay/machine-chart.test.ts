@@ -62,8 +62,8 @@ test('guards are shown with their parameters, and the last of several transition
   const mediated = charts.find(({ machine }) => machine === 'mediated')!;
   const guard = (edges: typeof step.edges, id: string) => edges.find((edge) => edge.id === id)?.guard;
   expect(guard(step.edges, 'AUTHORIZE.judging|always|0')).toBe('refused');
-  expect(guard(step.edges, 'AUTHORIZE.judging|always|3')).toBe('else');
-  expect(guard(step.edges, 'AUTHORIZE.gathering|FACTS|0')).toBeNull();
+  expect(guard(step.edges, 'AUTHORIZE.judging|always|5')).toBe('else');
+  expect(guard(step.edges, 'AUTHORIZE.waiting|BOOK|0')).toBeNull();
   expect(guard(mediated.edges, 'running.delegating|done|1')).toBe('childEnded: failed');
   expect(mediated.nodes.find(({ id }) => id === 'completed')?.entry).toEqual([
     'sayEnd: completed',

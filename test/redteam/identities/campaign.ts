@@ -112,20 +112,18 @@ function isSuspended({ person, suspends }: Subject, name: string, other: string)
   return overlayVerdict(overlay, { ...NOBODYS, actor_id: other, person: suspends(person(other)) }) !== null;
 }
 
-function voted({ person, byPerson }: Subject, by: string, names: readonly string[]): string {
+function voted({ votes: person }: Subject, by: string, names: readonly string[]): string {
   const policy: ApprovalPolicy = {
     approvals: [RULE],
     roles: new Map([
       ['PARTNER', { role_id: 'PARTNER', description: 'A person.', class: 'human', privileges: { lanes: [] } }],
     ]),
-    byPerson,
-    byLooks: byPerson,
   };
-  const requester = byPerson ? (person(by) ?? undefined) : undefined;
+  const requester = person(by) ?? undefined;
   const request = { digest: DIGEST, name: 'export', requested_by: by, requester, at: AT };
   let book = requestApproval(emptyBook('run_x.1'), request, RULE);
   for (const name of names) {
-    const of = byPerson ? person(name) : null;
+    const of = person(name);
     const actor = { actor_type: 'human' as const, actor_id: name };
     const approver = { actor, role_id: 'PARTNER', ...(of === null ? {} : { person: of }) };
     const ballot: ApprovalBallot = { digests: [DIGEST], decision: 'approve', approver, at: AT, for_run: 'run_x.1' };

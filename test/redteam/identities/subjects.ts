@@ -14,8 +14,8 @@ export interface Subject {
   readonly name: string;
   /** @returns null for a refused name */
   readonly person: (name: string) => Person | null;
-  /** Whether votes are counted by person: behaviour flag 6. */
-  readonly byPerson: boolean;
+  /** The person by whom votes are counted. */
+  readonly votes: (name: string) => Person | null;
   /** The person with whom a rule of the overlay is compared. */
   readonly suspends: (person: Person | null) => Person | null;
   /** Whether a token is made for a name, when each of `KNOWN_NAMES` has one. */
@@ -50,7 +50,7 @@ const realPerson = (name: string): Person | null => {
 export const REAL: Subject = {
   name: 'as it is',
   person: realPerson,
-  byPerson: true,
+  votes: realPerson,
   suspends: (person) => person,
   mints: mintsFromFile,
 };
@@ -59,7 +59,7 @@ export const REAL: Subject = {
 function comparing(name: string, person: Subject['person']): Subject {
   const mints = (actor: string): boolean =>
     KNOWN_NAMES.every((other) => other === actor || compareNames(person(other), person(actor)) === 'other');
-  return { name, person, byPerson: true, suspends: (compared) => compared, mints };
+  return { name, person, votes: person, suspends: (compared) => compared, mints };
 }
 
 const TABLES = realPerson(KNOWN_NAMES[0])?.tables ?? '';
@@ -130,7 +130,7 @@ export const PLANTED: readonly Subject[] = [
     return person === null ? null : { ...person, looks: [person.canonical_id] };
   }),
   { ...REAL, name: 'suspensions by the text of a name', suspends: () => null },
-  { ...REAL, name: 'votes by the text of a name', byPerson: false },
+  { ...REAL, name: 'votes by the text of a name', votes: byText((name) => name) },
   { ...REAL, name: 'tokens without regard to others', mints: isMinted },
 ];
 

@@ -1,7 +1,6 @@
 // Counters that three workers change at once, over a real PostgreSQL.
 
 import { afterAll, describe, expect, test } from '@jest/globals';
-import { CONDITIONS, SHARED_QUOTA } from '../../../machines/flags.js';
 import { ephemeralKey } from '../../../src/stores/keys/session-key.js';
 import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
 import { createPostgresStore, openPostgresStore } from '../../../src/stores/postgres/index.js';
@@ -68,10 +67,7 @@ class Workers {
   }
 
   start = (tree: string): Promise<void> =>
-    start({ engine: this.#engine() }, tree, { link: 'remote', idle_ms: null }, COUNTED_WRITES, [
-      SHARED_QUOTA,
-      CONDITIONS,
-    ]);
+    start({ engine: this.#engine() }, tree, { link: 'remote', idle_ms: null }, COUNTED_WRITES);
 
   /** @returns the response to a write, at any worker */
   async write(tree: string): Promise<string> {

@@ -3,7 +3,6 @@
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { SHARED_QUOTA } from '../../../machines/flags.js';
 import { ephemeralKey } from '../../../src/stores/keys/session-key.js';
 import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
 import { createPostgresStore, openPostgresStore } from '../../../src/stores/postgres/index.js';
@@ -90,7 +89,7 @@ class Hammer {
   };
 
   start = (tree: string): Promise<void> =>
-    start({ engine: this.#engine() }, tree, { link: 'remote', idle_ms: null }, POLICY, [SHARED_QUOTA]);
+    start({ engine: this.#engine() }, tree, { link: 'remote', idle_ms: null }, POLICY);
 
   /** @returns whether the action succeeded */
   async act(tree: string, action: string, args: object): Promise<boolean> {

@@ -17,6 +17,7 @@ import {
   withoutVotes,
   type ApprovalPolicy,
 } from '../../../../src/core/policy/approval/approval.js';
+import { personNamed } from '../../../fixtures/person.js';
 import { bareRole } from '../bare-policy.js';
 
 const DIGEST = 'd'.repeat(64);
@@ -26,12 +27,18 @@ const POLICY: ApprovalPolicy = {
   roles: new Map([['BOSS', bareRole({ role_id: 'BOSS', class: 'human' })]]),
 };
 const minute = (minutes: number): string => new Date(Date.UTC(2026, 0, 5, 9, minutes)).toISOString();
-const REQUEST = { digest: DIGEST, name: 'PAY', requested_by: 'agent_7', at: minute(0) };
+const REQUEST = {
+  digest: DIGEST,
+  name: 'PAY',
+  requested_by: 'agent_7',
+  requester: personNamed('agent_7'),
+  at: minute(0),
+};
 
 const vote = (actor_id: string, decision: 'approve' | 'reject' = 'approve'): ApprovalBallot => ({
   digests: [DIGEST],
   decision,
-  approver: { actor: { actor_type: 'human', actor_id }, role_id: 'BOSS' },
+  approver: { actor: { actor_type: 'human', actor_id }, person: personNamed(actor_id), role_id: 'BOSS' },
   at: minute(1),
   for_run: 'run_1',
 });

@@ -29,6 +29,7 @@ import {
   type ApprovalRuleId,
 } from '../../../../src/core/policy/approval/approval.js';
 import { sized } from '../../../fixtures/campaign.js';
+import { personNamed } from '../../../fixtures/person.js';
 
 const RUN = 'run_approvals';
 const OTHER_RUN = 'run_approvals.1';
@@ -63,7 +64,12 @@ const FIVE = paying(5_000);
 const human = (actor_id: string): Actor => ({ actor_type: 'human', actor_id });
 const bookWith = (...digests: string[]) =>
   digests.reduce(
-    (book, digest) => requestApproval(book, { digest, name: 'PAY', requested_by: AGENT, at: minute(0) }, PAY),
+    (book, digest) =>
+      requestApproval(
+        book,
+        { digest, name: 'PAY', requested_by: AGENT, requester: personNamed(AGENT), at: minute(0) },
+        PAY,
+      ),
     emptyBook(RUN),
   );
 const ballot = (
@@ -72,7 +78,8 @@ const ballot = (
   changed: Partial<ApprovalBallot> & { role_id?: string } = {},
 ): ApprovalBallot => {
   const { role_id = 'PARTNER', ...rest } = changed;
-  const approver = { actor: typeof actor === 'string' ? human(actor) : actor, role_id };
+  const sender = typeof actor === 'string' ? human(actor) : actor;
+  const approver = { actor: sender, person: personNamed(sender.actor_id), role_id };
   return { digests: [TWO], decision: 'approve', approver, at: minute(minutes), for_run: RUN, ...rest };
 };
 /** The book after ballots that must all count. */
@@ -120,7 +127,11 @@ describe('D7: the digest', () => {
   test('rejects 5,000 after an approval of 2,000', () => {
     expect(approvalStatus(granted, TWO, minute(3), PAY)).toBe('granted');
     expect(approvalStatus(granted, FIVE, minute(3), PAY)).toBe('missing');
-    const both = requestApproval(granted, { digest: FIVE, name: 'PAY', requested_by: AGENT, at: minute(3) }, PAY);
+    const both = requestApproval(
+      granted,
+      { digest: FIVE, name: 'PAY', requested_by: AGENT, requester: personNamed(AGENT), at: minute(3) },
+      PAY,
+    );
     expect(approvalStatus(both, FIVE, minute(4), PAY)).toBe('open');
     expect(() => consume(both, FIVE, minute(4), PAY)).toThrow(InvariantError);
   });
@@ -284,13 +295,17 @@ describe('D7: a missing answer is a denial', () => {
 
   test('an invalid time counts as too late, and no request can begin with it', () => {
     expect(approvalStatus(granted, TWO, '', PAY)).toBe('expired');
-    const asking = { digest: FIVE, name: 'PAY', requested_by: AGENT, at: 'now' };
+    const asking = { digest: FIVE, name: 'PAY', requested_by: AGENT, requester: personNamed(AGENT), at: 'now' };
     expect(() => requestApproval(open, asking, PAY)).toThrow(InvariantError);
   });
 
   test('a time at the end of the calendar is still a valid timestamp', () => {
     const at = '9999-12-31T23:59:00.000Z';
-    const book = requestApproval(emptyBook(RUN), { digest: TWO, name: 'PAY', requested_by: AGENT, at }, PAY);
+    const book = requestApproval(
+      emptyBook(RUN),
+      { digest: TWO, name: 'PAY', requested_by: AGENT, requester: personNamed(AGENT), at },
+      PAY,
+    );
     expect(book.entries[0]!.expires_at).toBe('9999-12-31T23:59:59.999Z');
   });
 });
@@ -328,14 +343,23 @@ describe('D7: an approval is used once', () => {
     ['the same person twice', ['ada', 'Ada']],
     ['the requester', ['ada', AGENT]],
   ])('illegitimate votes in the book do not count: %s', (_, people) => {
-    const votes = people.map((actor_id) => ({ actor_id, role_id: 'PARTNER', at: minute(1) }));
+    const votes = people.map((actor_id) => ({
+      actor_id,
+      person: personNamed(actor_id),
+      role_id: 'PARTNER',
+      at: minute(1),
+    }));
     const forged = { ...granted, entries: [{ ...granted.entries[0]!, votes }] };
     expect(approvalStatus(forged, TWO, minute(3), PAY)).toBe('open');
   });
 });
 
 const asking = (book: ApprovalBook, digest: string, minutes: number) =>
-  requestApproval(book, { digest, name: 'PAY', requested_by: AGENT, at: minute(minutes) }, PAY);
+  requestApproval(
+    book,
+    { digest, name: 'PAY', requested_by: AGENT, requester: personNamed(AGENT), at: minute(minutes) },
+    PAY,
+  );
 
 describe('D7: requesting', () => {
   test('again changes nothing while the request is live', () => {
@@ -351,7 +375,7 @@ describe('D7: requesting', () => {
   });
 
   test('under the rule of another subject is a bug', () => {
-    const newRequest = { digest: TWO, name: 'PAY', requested_by: AGENT, at: minute(0) };
+    const newRequest = { digest: TWO, name: 'PAY', requested_by: AGENT, requester: personNamed(AGENT), at: minute(0) };
     expect(() => requestApproval(emptyBook(RUN), newRequest, EXPORT)).toThrow(InvariantError);
   });
 
@@ -524,13 +548,21 @@ describe('D7: random histories of requests, ballots, uses and time', () => {
           if (step.type === 'ask') {
             const { digest, by } = step;
             const rule = NAMES[digest]!;
-            book = requestApproval(book, { digest, name: rule.for, requested_by: by, at }, rule);
+            book = requestApproval(
+              book,
+              { digest, name: rule.for, requested_by: by, requester: personNamed(by), at },
+              rule,
+            );
             reference.ask(digest, by, now);
           } else if (step.type === 'vote') {
             const { digests, yes, approver, for_run } = step;
             const actor = { actor_type: approver.kind, actor_id: approver.id };
             const answer = { digests, decision: yes ? 'approve' : 'reject', at, for_run } as const;
-            const judged = countBallot(book, { ...answer, approver: { actor, role_id: approver.role_id } }, policy);
+            const judged = countBallot(
+              book,
+              { ...answer, approver: { actor, person: personNamed(approver.id), role_id: approver.role_id } },
+              policy,
+            );
             history.push([now, step]);
             const rules = judged.verdicts.map(({ rule_id }) => rule_id);
             expect(rules).toEqual(digests.map((digest) => `approval.${reference.vote(digest, step, now)}`));

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import type { ApprovalBallot, ApprovalEntry } from '../../../../src/core/contract/run/approval.js';
-import { withoutLooks, type Person } from '../../../../src/core/contract/person.js';
+import type { Person } from '../../../../src/core/contract/person.js';
 import { personOf } from '../../../../src/core/identity/person.js';
 import { CONFUSABLES } from '../../../../src/core/identity/tables/confusables.js';
 import {
@@ -25,8 +25,6 @@ const policy: ApprovalPolicy = {
   roles: new Map([
     ['PARTNER', { role_id: 'PARTNER', description: 'A person.', class: 'human', privileges: { lanes: [] } }],
   ]),
-  byPerson: true,
-  byLooks: true,
 };
 
 function person(name: string): Person {
@@ -126,20 +124,6 @@ describe('S4-78 a quorum of two', () => {
       return voted('governor', one, other)[2] === 'granted' || voted(one, other)[0] === 'approval.accepted';
     });
     expect(missed).toEqual([]);
-  });
-
-  test('without flag 13 the same votes count as before: looks are not compared', () => {
-    const before: ApprovalPolicy = { ...policy, byLooks: false };
-    const old = (name: string): Person => withoutLooks(person(name));
-    const first = countBallot(bookRequestedBy('governor', old('governor')), ballot('paul ida'), before);
-    expect(first.book.entries[0]?.votes[0]?.person).toEqual(old('paul ida'));
-    expect(countBallot(first.book, ballot('PAUL lDA'), before).verdicts).toMatchObject([{ counted: true }]);
-  });
-
-  test('without flag 6 the same votes count as before: one person had two', () => {
-    const before: ApprovalPolicy = { ...policy, byPerson: false };
-    const first = countBallot(bookRequestedBy('governor'), ballot('Ren\u00e9e'), before);
-    expect(countBallot(first.book, ballot('Rene\u034f\u0301e'), before).verdicts).toMatchObject([{ counted: true }]);
   });
 });
 

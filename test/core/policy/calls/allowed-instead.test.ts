@@ -2,8 +2,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import type { CallRule } from '../../../../src/core/contract/policy/call-rules.js';
-import { EXACT_CALLS } from '../../../../src/core/contract/policy/flags.js';
-import { callRulesOf, decideCall, type JudgedCall } from '../../../../src/core/policy/calls/call-decision.js';
+import { decideCall, type JudgedCall } from '../../../../src/core/policy/calls/call-decision.js';
 import { allowedInstead } from '../../../../src/core/policy/calls/allowed-instead.js';
 import { contentOf } from '../../../../src/features/hooks/native-calls.js';
 import { denialReason } from '../../../../src/features/hooks/gate/hook-reasons.js';
@@ -56,7 +55,7 @@ describe('what a denial lists as allowed', () => {
         const isRefused =
           options.length + except.length === 0 &&
           pattern !== null &&
-          decideCall({ calls: [grantOf(call.tool, pattern)], exact: true }, call).decision === 'allow';
+          decideCall({ calls: [grantOf(call.tool, pattern)] }, call).decision === 'allow';
         const decided = decideCall(RULES, example).decision;
         return decided === 'allow' && !isRefused ? [] : [{ call, pattern, decided }];
       }),
@@ -66,7 +65,7 @@ describe('what a denial lists as allowed', () => {
 
   test('follows the part that was refused, which the reason names', () => {
     const trace = { rule_id: 'call.not_allowed', run_id: 'run_1', step_index: 1, error_code: null } as never;
-    const policy = { ...codingPolicy(), flags: new Set([EXACT_CALLS]) };
+    const policy = codingPolicy();
     const unnamed = refused.filter((call) => !/ Refused: \S/.test(denialReason(trace, call, policy, 'CODING')));
     expect(unnamed).toEqual([]);
     const said = denialReason(trace, shell('git status --porcelain=v9 --exec=x'), policy, 'CODING');
@@ -77,7 +76,7 @@ describe('what a denial lists as allowed', () => {
   test('is nothing where no call rule has refused the call', () => {
     expect(allowedInstead(RULES, shell('git status'))).toEqual([]);
     expect(allowedInstead(RULES, shell('git push'))).toEqual([]);
-    expect(allowedInstead(callRulesOf({}, codingPolicy()), shell('git status'))).toEqual([]);
+    expect(allowedInstead({}, shell('git status'))).toEqual([]);
   });
 });
 

@@ -1,6 +1,6 @@
 // Decisions by call rules (0061).
 
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import type { CallRule } from '../../../../src/core/contract/policy/call-rules.js';
 import type { JsonObject } from '../../../../src/core/contract/json.js';
 import { contentOf } from '../../../../src/features/hooks/native-calls.js';
@@ -21,18 +21,13 @@ const CALLS: CallRule[] = [
   { id: 'issues', tools: ['native.mcp'], decision: 'allow', names: ['tracker/get_*'] },
   { id: 'any', tools: ['billing.charge'], decision: 'allow' },
 ];
-let exact = true;
-const decide = (tool: string, input: JsonObject) => decideCall({ calls: CALLS, exact }, { tool, input });
+const decide = (tool: string, input: JsonObject) => decideCall({ calls: CALLS }, { tool, input });
 const shell = (command: string, more: JsonObject = {}) =>
   decide('native.shell', { command: contentOf(command), ...more });
 const idOf = (decided: ReturnType<typeof decideCall>): string =>
   'rule' in decided ? `${decided.decision} ${decided.rule?.id ?? '-'}` : decided.decision;
 
-describe.each([true, false])('0061: call rules decide, with EXACT_CALLS %s', (hasFlag) => {
-  beforeEach(() => {
-    exact = hasFlag;
-  });
-
+describe('0061: call rules decide', () => {
   test.each([
     ['git status', 'allow'],
     ['git status && git status -s', 'allow'],
@@ -94,26 +89,19 @@ describe.each([true, false])('0061: call rules decide, with EXACT_CALLS %s', (ha
 
   test('the approval rule of a call is that of its call rule', () => {
     expect(
-      callApprovalSubject({ calls: CALLS, exact }, { tool: 'native.shell', input: { command: contentOf('git push') } }),
+      callApprovalSubject({ calls: CALLS }, { tool: 'native.shell', input: { command: contentOf('git push') } }),
     ).toBe('call.publish');
     expect(
-      callApprovalSubject(
-        { calls: CALLS, exact },
-        { tool: 'native.shell', input: { command: contentOf('git status') } },
-      ),
+      callApprovalSubject({ calls: CALLS }, { tool: 'native.shell', input: { command: contentOf('git status') } }),
     ).toBeNull();
   });
 
   test('a lane without call rules allows', () => {
-    expect(decideCall({ exact }, { tool: 'native.shell', input: {} })).toEqual({ decision: 'allow' });
+    expect(decideCall({}, { tool: 'native.shell', input: {} })).toEqual({ decision: 'allow' });
   });
 });
 
-describe('0061: with EXACT_CALLS', () => {
-  beforeEach(() => {
-    exact = true;
-  });
-
+describe('0077: call rules decide by what the client executes', () => {
   test.each<[string, JsonObject, string]>([
     ['cat .', {}, 'allow'],
     ['cat ./', {}, 'allow'],
@@ -156,10 +144,8 @@ describe('0061: the options of a rule', () => {
     ...{ id: 'x', tools: ['native.shell'], decision: 'allow', commands: ['p', 'p run'], options },
   });
   const allows = (options: string[], command: string): boolean =>
-    decideCall(
-      { calls: [rule(options)], exact: true },
-      { tool: 'native.shell', input: { command: contentOf(command) } },
-    ).decision === 'allow';
+    decideCall({ calls: [rule(options)] }, { tool: 'native.shell', input: { command: contentOf(command) } })
+      .decision === 'allow';
 
   test.each<[string[], string, boolean]>([
     [['-l -a'], 'p -l', true],

@@ -41,7 +41,7 @@ describe('C84 a policy has a lane that withholds content', () => {
 
 describe('C84 an export breaks', () => {
   const approval: ApprovalRule = { for: 'export', approver_roles: ['BOSS'], quorum: 1, expires_minutes: 1 };
-  const policy = { ...shippedPolicy(), approvals: [approval], flags: new Set([4]) };
+  const policy = { ...shippedPolicy(), approvals: [approval] };
   const unapproved = { ...policy, approvals: [{ ...approval, for: 'promotion' }] };
   const withContent = (...artifact_flags: string[]) => ({ ...DELIVERY, artifact_flags });
 
@@ -59,10 +59,9 @@ describe('C84 an export breaks', () => {
     expect(findBrokenExportRule(withContent(EXPORTABLE_CONTENT), policy)).toBeNull();
   });
 
-  test('no rule without such content, inside the platform, or without flag 4', () => {
+  test('no rule without such content, or inside the platform', () => {
     expect(findBrokenExportRule(withContent('export_bundle'), unapproved)).toBeNull();
     const inside = { ...withContent(WITHHELD_CONTENT, EXPORTABLE_CONTENT), destination: 'platform' } as const;
     expect(findBrokenExportRule(inside, unapproved)).toBeNull();
-    expect(findBrokenExportRule(withContent(WITHHELD_CONTENT), { ...policy, flags: new Set() })).toBeNull();
   });
 });

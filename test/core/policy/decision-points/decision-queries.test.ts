@@ -42,11 +42,10 @@ test.each([
   expect(bodyOf(step(name, {}, paths))).toMatchObject({ resource });
 });
 
-test('each path is a query of its own under flag 25, with all paths; before, only the first was asked about', () => {
+test('each path is a query of its own, with all paths', () => {
   const rename = step('WRITE_FILE', {}, ['/sandbox/a.txt', '/sandbox/b.txt']);
   const policy = { ...testPolicy(), decision_points: [POINT] };
-  expect(decisionQueries(rename, RUN, policy)).toHaveLength(1);
-  const queries = decisionQueries(rename, RUN, { ...policy, flags: new Set([25]) });
+  const queries = decisionQueries(rename, RUN, policy);
   expect(queries.map(({ body }) => JSON.parse(body) as unknown)).toMatchObject([
     { resource: { type: 'path', id: '/sandbox/a.txt' }, context: { paths: ['/sandbox/a.txt', '/sandbox/b.txt'] } },
     { resource: { type: 'path', id: '/sandbox/b.txt' }, context: { paths: ['/sandbox/a.txt', '/sandbox/b.txt'] } },

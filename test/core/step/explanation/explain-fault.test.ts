@@ -4,7 +4,6 @@ import { describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
 import { createCatalogue, type Registrations } from '../../../../src/core/contract/policy/catalogue.js';
 import { ARGUMENT_CAUSES, FAULTS, messageOf } from '../../../../src/core/contract/fault.js';
-import { EXPLAINED_FAULTS, VISIBLE_NAMES } from '../../../../src/core/contract/policy/flags.js';
 import type { Policy } from '../../../../src/core/policy/policy.js';
 import { newStepDraft, runCheckPhases } from '../../../../src/core/step/step-draft.js';
 import { tableOf } from '../../../docs/tables.js';
@@ -38,15 +37,12 @@ const REGISTRATIONS = {
   ],
 } as unknown as Registrations;
 
-const policy: Policy = {
-  ...testPolicy({
-    catalogue: createCatalogue(REGISTRATIONS),
-    limits: { content_bytes_max: 10, path_bytes_max: 600 },
-    sandbox: { portable_names: true },
-    knobs: { extensions_stage: 'validate' },
-  }),
-  flags: new Set([EXPLAINED_FAULTS, VISIBLE_NAMES]),
-};
+const policy: Policy = testPolicy({
+  catalogue: createCatalogue(REGISTRATIONS),
+  limits: { content_bytes_max: 10, path_bytes_max: 600 },
+  sandbox: { portable_names: true },
+  knobs: { extensions_stage: 'validate' },
+});
 const withRecords: Policy = {
   ...policy,
   actions: new Map([
@@ -127,15 +123,6 @@ describe('VALIDATE_ARGS', () => {
     ];
     expect(all.length).toBeGreaterThan(15);
     expect([...new Set(ARGUMENTS.map(([rule]) => rule))].toSorted()).toEqual(all.toSorted());
-  });
-
-  test('before flag 14 a rejection has no explanation, no cause and the former message', () => {
-    for (const [, payload] of ARGUMENTS) {
-      const { fault } = judge(payload, { ...withRecords, flags: new Set([VISIBLE_NAMES]) });
-      expect(fault).toMatchObject({ code: 'INVALID_ARGS', cause: null });
-      expect(fault).not.toHaveProperty('explanation');
-      expect(messageOf(fault!)).toBe(FAULTS.INVALID_ARGS.message);
-    }
   });
 });
 

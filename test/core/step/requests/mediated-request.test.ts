@@ -154,7 +154,7 @@ describe('the request', () => {
       request_hash: hash,
       before: [fileFact()],
       partial_outputs: false,
-      repeatable: false,
+      repeatable: true,
       explained: false,
       limits: { read_bytes_max: 1_048_576, list_entries_max: 10_000 },
     });

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
 import { hashText } from '../../../../src/core/contract/free-text.js';
-import { FREE_TEXT } from '../../../../src/core/contract/policy/flags.js';
 import type { Policy } from '../../../../src/core/policy/policy.js';
 import {
   argumentNameRecorder,
@@ -10,19 +9,13 @@ import {
 import { testPolicy } from '../../../fixtures/policy.js';
 import { REQUEST } from '../../../fixtures/privileged.js';
 
-const before = testPolicy();
-const policy: Policy = { ...before, flags: new Set([FREE_TEXT]) };
+const policy: Policy = testPolicy();
 
 describe('the recorded identity', () => {
   const recorded = (action: string | null, schema_version: string | null, under = policy) => {
     const identity = { proposal_id: null, reasoning: null, action, schema_version };
     return recordedIdentity(identity, under);
   };
-
-  test('C90: has what the payload says, in a tree without the flag', () => {
-    const names = { action: 'LAUNCH', schema_version: 'x' };
-    expect(recorded('LAUNCH', 'x', before)).toEqual(names);
-  });
 
   test('S4-62 C90: has the hash of an action that the platform does not know', () => {
     expect(recorded('LAUNCH', null).action).toBe(hashText('LAUNCH'));
@@ -62,11 +55,6 @@ describe('the recorded names of arguments', () => {
   test('S4-62 C90: are hashes for an action that does not exist', () => {
     expect(argumentNameRecorder('LAUNCH', policy)('path')).toBe(hashText('path'));
   });
-
-  test('C90: are all as proposed in a tree without the flag', () => {
-    expect(argumentNameRecorder('WRITE_FILE', before)('secret')).toBe('secret');
-    expect(argumentNameRecorder('LAUNCH', before)('secret')).toBe('secret');
-  });
 });
 
 describe('the recorded request', () => {
@@ -75,35 +63,29 @@ describe('the recorded request', () => {
   const write = { table: 'secret', mode: 'append' } as const;
 
   test('S4-62 C90: has the hash of a tool that is not registered', () => {
-    expect(withRecordedNames(tool, policy)).toEqual({ ...tool, tool: hashText('secret') });
+    expect(withRecordedNames(tool)).toEqual({ ...tool, tool: hashText('secret') });
   });
 
   test('S4-62 C90: has the hash of a written table that is not registered', () => {
     const request = { ...target, write };
     const hashed = { table: hashText('secret'), mode: 'append' };
-    expect(withRecordedNames(request, policy)).toEqual({ ...request, write: hashed, read: null });
+    expect(withRecordedNames(request)).toEqual({ ...request, write: hashed, read: null });
   });
 
   test('S4-62 C90: has the hash of a read table that is not registered', () => {
     const request = { ...target, write: null, read: 'secret' };
-    expect(withRecordedNames(request, policy)).toEqual({ ...request, read: hashText('secret') });
+    expect(withRecordedNames(request)).toEqual({ ...request, read: hashText('secret') });
   });
 
   test('C90: has every name that is registered', () => {
     for (const unregistered of [null, 'target.mode_not_registered'] as const) {
       const request = { ...REQUEST, write, read: 'facts', unregistered };
-      expect(withRecordedNames(request, policy)).toEqual(request);
+      expect(withRecordedNames(request)).toEqual(request);
     }
   });
 
   test('is unchanged if it names no tool', () => {
     const request = { ...tool, tool: null, write };
-    expect(withRecordedNames(request, policy)).toEqual(request);
-  });
-
-  test('C90: is unchanged in a tree without the flag', () => {
-    for (const request of [tool, { ...target, write, read: 'secret' }]) {
-      expect(withRecordedNames(request, before)).toBe(request);
-    }
+    expect(withRecordedNames(request)).toEqual(request);
   });
 });

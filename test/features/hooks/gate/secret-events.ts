@@ -46,19 +46,19 @@ function answer(given: SecretEvent, rules: CallRules, counts: SecretCounts): voi
   counts.allowed += 1;
   // Without patterns, nothing is removed: these are the parts of what the client executes.
   const original = recordedOf(given, []);
-  const isSame = original !== null && canonicalJson(partsOf(original, rules)) === canonicalJson(partsOf(found, rules));
+  const isSame = original !== null && canonicalJson(partsOf(original)) === canonicalJson(partsOf(found));
   if (!isSame) counts.wrong.push(`decided about another call: ${JSON.stringify(given)}`);
 }
 
-const partsOf = ({ call: { tool, input } }: RecordableCall, { exact }: CallRules) =>
-  (callParts(tool, input, exact) ?? []).map((part) => ({ ...part }));
+const partsOf = ({ call: { tool, input } }: RecordableCall) =>
+  (callParts(tool, input) ?? []).map((part) => ({ ...part }));
 
 function recordedOf({ client, event }: SecretEvent, secrets: RecordingRules['secrets']): RecordableCall | null {
   const dialect = DIALECTS[client];
   const read = dialect.readEvent(event);
   if (read?.kind !== 'call') return null;
   const resolve = (path: string, cwd: string): string => projectPath(path, '/project', cwd);
-  return recordableCall(event, read, { dialect, secrets, exact: true, resolve, project: '/project' });
+  return recordableCall(event, read, { dialect, secrets, resolve, project: '/project' });
 }
 
 /** Whether the text has twelve characters of the secret in a row, behind its prefix. */
