@@ -1,4 +1,5 @@
-// Errors that this library throws. A rejected or denied proposal is not an error but a value (`contract/fault.ts`).
+// Errors that this library throws. A rejected or denied proposal is not an error but a value
+// (`core/contract/fault.ts`).
 
 /** Base of every error this library throws. `code` is stable; `message` is for people. */
 export abstract class CodedError<Code extends string = string> extends Error {

@@ -9,20 +9,18 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const built = (path) => import(new URL(`../../build/compiled/src/${path}`, import.meta.url).href);
-const { DIALECTS } = await built('hooks/dialects.js');
-const { DEFAULT_SECRETS } = await built('contract/policy/secret-patterns.js');
-const { EXACT_CALLS } = await built('contract/policy/flags.js');
-const { callRulesOf, decideCall } = await built('policy/calls/call-decision.js');
-const { loadPolicy } = await built('policy/files/check-policy.js');
-const { projectPath } = await built('adapters/files/project-path.js');
-const { recordableCall } = await built('runtime/hooks/recordable-call.js');
+const { DIALECTS } = await built('features/hooks/dialects.js');
+const { DEFAULT_SECRETS } = await built('core/contract/policy/secret-patterns.js');
+const { decideCall } = await built('core/policy/calls/call-decision.js');
+const { loadPolicy } = await built('core/policy/files/check-policy.js');
+const { projectPath } = await built('system/files/project-path.js');
+const { recordableCall } = await built('features/hooks/gate/recordable-call.js');
 
 const [file, folder = fileURLToPath(new URL('../../policies/templates/coding/policy', import.meta.url))] =
   process.argv.slice(2);
 const fileOf = (name) => readFileSync(join(folder, `${name}.yaml`));
 const policy = loadPolicy({ lanes: fileOf('lanes'), roles: fileOf('roles'), actions: fileOf('actions') });
 const lane = [...policy.lanes.values()].find(({ calls }) => calls !== undefined);
-const rules = callRulesOf(lane, { flags: new Set([EXACT_CALLS]) });
 const dialect = DIALECTS['claude-code'];
 
 const projectOf = ({ source = '' }) =>
@@ -51,9 +49,9 @@ function decisionOf(call) {
   };
   const read = dialect.readEvent(event);
   const resolve = (path, cwd) => projectPath(path, project, cwd);
-  const recording = { dialect, secrets: DEFAULT_SECRETS, exact: true, resolve, project };
+  const recording = { dialect, secrets: DEFAULT_SECRETS, resolve, project };
   const found = read?.kind === 'call' ? recordableCall(event, read, recording) : null;
-  return found === null ? 'unreadable' : decideCall(rules, found.call).decision;
+  return found === null ? 'unreadable' : decideCall(lane, found.call).decision;
 }
 
 const groups = new Map();

@@ -30,10 +30,10 @@ const ACTOR = { actor_type: 'agent', actor_id: 'agent-1' };
 
 /** A ledger without a kernel: entries are sealed here, and committed a few steps at a time. */
 async function writeLedger(folder) {
-  const { createSqliteStore } = await load('adapters/sqlite/sqlite-ledger-store.js');
-  const { artifactRef } = await load('contract/artifact-ref.js');
-  const { sealEntry } = await load('ledger/seal-entry.js');
-  const { EMPTY_HEAD, extendHead } = await load('ledger/proof/merkle.js');
+  const { createSqliteStore } = await load('stores/sqlite/sqlite-ledger-store.js');
+  const { artifactRef } = await load('core/contract/artifact-ref.js');
+  const { sealEntry } = await load('core/ledger/seal-entry.js');
+  const { EMPTY_HEAD, extendHead } = await load('core/ledger/proof/merkle.js');
   const store = createSqliteStore({ file: join(folder, 'ledger.db'), artifactsDir: join(folder, 'artifacts') });
   const epoch = await store.acquire();
   let [head, seq, prev] = [EMPTY_HEAD, 0, '0'.repeat(64)];
@@ -140,8 +140,8 @@ async function writeLedger(folder) {
 }
 
 async function exportCase(folder, format) {
-  const { openSqliteStore } = await load('adapters/sqlite/sqlite-ledger-store.js');
-  const { assembleExportBag } = await load('runtime/export/assemble-bag.js');
+  const { openSqliteStore } = await load('stores/sqlite/sqlite-ledger-store.js');
+  const { assembleExportBag } = await load('features/exports/assemble-bag.js');
   const options = { file: join(folder, 'ledger.db'), artifactsDir: join(folder, 'artifacts'), readOnly: true };
   const store = openSqliteStore(options);
   const pins = { lanes: '1'.repeat(40), roles: '2'.repeat(40), actions: '3'.repeat(40), machines: '4'.repeat(64) };
@@ -161,9 +161,9 @@ async function exportCase(folder, format) {
 }
 
 async function verify(folder, format) {
-  const { openBagFolder } = await load('adapters/bag/bag-folder.js');
-  const { openBagZip } = await load('adapters/bag/bag-zip.js');
-  const { verifyBundle } = await load('runtime/export/verify/verify-bag.js');
+  const { openBagFolder } = await load('features/exports/bag/bag-folder.js');
+  const { openBagZip } = await load('features/exports/bag/bag-zip.js');
+  const { verifyBundle } = await load('features/exports/verify/verify-bag.js');
   const tree = format === 'zip' ? await openBagZip(join(folder, 'case.zip')) : openBagFolder(join(folder, 'case'));
   const { valid, findings } = await verifyBundle(tree);
   await tree.close();

@@ -3,7 +3,7 @@
 // `node test/bench/http-step-cost.mjs --package DIR [--steps N] [--warm N] [--telemetry SHARE]`
 
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,7 +19,9 @@ const { values } = parseArgs({
 });
 const dist = join(resolve(values.package), 'dist/src');
 const { openTurnpike, winstonLog } = await import(join(dist, 'index.js'));
-const { serveTurnpike, singleTokenBook } = await import(join(dist, 'service/http/index.js'));
+// By its name: another version has it in another folder.
+const { exports } = JSON.parse(readFileSync(join(resolve(values.package), 'package.json'), 'utf8'));
+const { serveTurnpike, singleTokenBook } = await import(join(resolve(values.package), exports['./http'].default));
 const { patientContract } = await import('./contract.mjs');
 
 const folder = mkdtempSync(join(tmpdir(), 'turnpike-http-step-cost-'));

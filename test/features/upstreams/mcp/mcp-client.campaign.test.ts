@@ -210,7 +210,7 @@ test('closing ends a process that ignores it, with its child processes', async (
 
 test('a process that ends without closing its servers kills them', async () => {
   // The adapter itself, as JavaScript for a separate process.
-  for (const name of ['adapters/mcp/child-lines', 'adapters/mcp/line-buffer', 'errors']) {
+  for (const name of ['features/upstreams/mcp/child-lines', 'features/upstreams/mcp/line-buffer', 'core/errors']) {
     const { outputText } = ts.transpileModule(textOf(`src/${name}.ts`), {
       compilerOptions: { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext },
     });
@@ -220,7 +220,7 @@ test('a process that ends without closing its servers kills them', async () => {
   const { command } = ground.hostile('stubborn') as { readonly command: readonly string[] };
   writeFileSync(
     join(ground.folder, 'main.mjs'),
-    `import { ChildLines } from './adapters/mcp/child-lines.mjs';
+    `import { ChildLines } from './features/upstreams/mcp/child-lines.mjs';
      const options = { argv: ${JSON.stringify(command)}, cwd: '.', env: process.env, lineBytesMax: 1000 };
      await ChildLines.start(options, { onLine: () => process.exit(0), onEnd: () => undefined });
      process.stdin.once('data', () => process.exit(0));`,
