@@ -43,5 +43,5 @@ EXPOSE 7391
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
   CMD ["node", "-e", "fetch('http://127.0.0.1:9090/livez').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-ENTRYPOINT ["node", "/opt/turnpike/node_modules/turnpike/dist/src/cli/main.js"]
+ENTRYPOINT ["node", "/opt/turnpike/node_modules/turnpike/dist/src/interfaces/cli/main.js"]
 CMD ["serve"]

@@ -108,7 +108,7 @@ test(
   'refund.mjs, which the README shows, holds a refund until its approval, pays once, and prints what the README says',
   async () => {
     const at = installed(join(folder, 'refund'));
-    const turnpike = join(at, 'node_modules/turnpike/dist/src/cli/main.js');
+    const turnpike = join(at, 'node_modules/turnpike/dist/src/interfaces/cli/main.js');
     expect(await run(turnpike, ['init', '--template', 'support'], at)).toMatchObject({ status: 0 });
     const { status, stdout, stderr } = await run(put('refund.mjs', at), [], at);
     expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: textOf('docs/examples/refund.txt'), stderr: '' });
@@ -133,7 +133,7 @@ test(
   'S4-14 S4-71 S4-75 service.mjs calls a tool, keeps a record, promotes with an approval and exports',
   async () => {
     const at = installed(join(folder, 'with-tools'));
-    const turnpike = join(at, 'node_modules/turnpike/dist/src/cli/main.js');
+    const turnpike = join(at, 'node_modules/turnpike/dist/src/interfaces/cli/main.js');
     expect(await run(turnpike, ['init', '--template', 'reference'], at)).toMatchObject({ status: 0 });
     cpSync(join(at, 'contract/policy/actions.service.yaml'), join(at, 'contract/policy/actions.yaml'));
     expect(await run(turnpike, ['policy', 'pin'], at)).toMatchObject({ status: 0 });

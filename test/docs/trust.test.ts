@@ -71,7 +71,7 @@ const namesIn = (lines: readonly string[]): ReadonlySet<string> =>
   new Set(lines.flatMap((line) => [...(line.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)));
 
 test('every table of each store has a line', () => {
-  const tables = filesIn('src/adapters', /\.ts$/).flatMap((path) =>
+  const tables = filesIn('src/stores', /\.ts$/).flatMap((path) =>
     [...textOf(path).matchAll(/CREATE TABLE (?:IF NOT EXISTS )?(\w+)/g)].map(([, name = '']) => name),
   );
   const named = namesIn(partOf('The tables of the database'));

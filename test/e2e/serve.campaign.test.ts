@@ -43,7 +43,7 @@ describe('turnpike serve --demo', () => {
   // In the package, it needs what the package brings.
   let program = '';
   beforeAll(async () => {
-    program = join(await installedPackage(), 'node_modules/turnpike/dist/src/cli/main.js');
+    program = join(await installedPackage(), 'node_modules/turnpike/dist/src/interfaces/cli/main.js');
   }, 300_000);
 
   test.each(['SIGTERM', 'SIGINT'] as const)(

@@ -126,7 +126,7 @@ function npm(machine, folder, args) {
 }
 
 function turnpike(machine, folder, cwd, args) {
-  const main = join(folder, 'node_modules/turnpike/dist/src/cli/main.js');
+  const main = join(folder, 'node_modules/turnpike/dist/src/interfaces/cli/main.js');
   return spawnSync(machine.node, [main, ...args], { cwd, env: machine.env, encoding: 'utf8' });
 }
 

@@ -160,7 +160,7 @@ describe('an unreadable policy file is POLICY_UNREADABLE', () => {
   });
 });
 
-test.each(['../../adapters/secrets.yaml', 'a/b.yaml', '', '-x', '.hidden', '/etc/passwd'])(
+test.each(['../secrets.yaml', 'a/b.yaml', '', '-x', '.hidden', '/etc/passwd'])(
   'only a plain name is accepted for the actions file: "%s"',
   (actions) => {
     for (const source of [gitPolicySource, manifestPolicySource, policySource]) {

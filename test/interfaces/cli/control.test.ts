@@ -228,7 +228,7 @@ describe('a client', () => {
 
   test('gets errors with their class and code', async () => {
     const connected = await client();
-    await expect(connected.startAgent({ case: '../../..' }, null)).rejects.toThrow(UsageError);
+    await expect(connected.startAgent({ case: '../..' }, null)).rejects.toThrow(UsageError);
     writeFileSync(join(folder, 'contract/policy/roles.yaml'), 'roles:');
     await delay(1_100);
     await expect(connected.startAgent({ case: 'case-local' }, null)).rejects.toThrow(PolicyError);

@@ -23,8 +23,8 @@ const STATES = ['closed', 'killed'] as const;
 type State = (typeof STATES)[number];
 
 const PROGRAMS = {
-  'build/test/cli/main': 'src/interfaces/cli/main.ts',
-  'build/test/cli/read': 'test/interfaces/cli/reading-program.ts',
+  'build/test/interfaces/cli/main': 'src/interfaces/cli/main.ts',
+  'build/test/interfaces/cli/read': 'test/interfaces/cli/reading-program.ts',
 };
 const namespace = mountNamespace();
 const root = diskFolder('reading');

@@ -154,7 +154,7 @@ describe.each([
       ['missing.yaml'],
       ['plain.json', '--limit', 'max_skips=999999999'],
       ['plain.json', '--posture', 'unattended', '--waivers'],
-      ['plain.json', '--case', '../../..'],
+      ['plain.json', '--case', '../..'],
       ['plain.json', '--idempotency-key', 'ein Wort'],
       ['plain.json', '--actor', 'x'],
     ]) {

@@ -147,7 +147,7 @@ async function complete(home: string): Promise<void> {
 /** An installation of the current sources, without one package, or with another one in its place. */
 async function install(name: string, without: string | null, inPlace?: string): Promise<void> {
   const at = made(name);
-  await bundled(at, { 'dist/src/cli/program': 'test/interfaces/cli/reading-program.ts' });
+  await bundled(at, { 'dist/src/interfaces/cli/program': 'test/interfaces/cli/reading-program.ts' });
   cpSync(join(ROOT, 'dist/inspector'), join(at, 'dist/inspector'), { recursive: true });
   const modules = join(at, 'node_modules');
   rmSync(modules);

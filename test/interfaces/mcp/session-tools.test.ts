@@ -280,7 +280,7 @@ describe('specs', () => {
     mkdirSync(join(folder, 'specs/inner.yaml'), { recursive: true });
     for (const name of ['outside.yaml', 'specs/a.yaml', 'specs/b.json', 'specs/.hidden.yaml'])
       writeFileSync(join(folder, name), '');
-    symlinkSync('../service/outside.yaml', join(folder, 'specs/link.yaml'));
+    symlinkSync('../outside.yaml', join(folder, 'specs/link.yaml'));
     const find = (id: string): string | null => findSpecFile(join(folder, 'specs'), id);
     expect([find('a'), find('b')]).toEqual([join(folder, 'specs/a.yaml'), join(folder, 'specs/b.json')]);
     const lost = [

@@ -33,12 +33,12 @@ const FOLDERS_AT_A_TIME = 64;
 const FOLDERS_ABOVE_MAX = 64;
 
 /**
- * The folders above a project up to that of its repository, as `../../../adapters/`, the nearest first; none without a
+ * The folders above a project up to that of its repository, as `../`, the nearest first; none without a
  * repository.
  */
 export function foldersAbove(project: string): readonly string[] {
   const above: string[] = [];
-  for (let prefix = ''; above.length < FOLDERS_ABOVE_MAX; prefix += '../../../adapters/') {
+  for (let prefix = ''; above.length < FOLDERS_ABOVE_MAX; prefix += '../') {
     const folder = join(project, prefix);
     if (prefix !== '') above.push(prefix);
     if (existsSync(join(folder, '.git'))) return above;

@@ -117,7 +117,7 @@ test('0061: the lane lists every tool of coding agents, and its role alone has i
 
 /** What switches the gate off, or what runs without a hook in the next session. */
 const GATE_FILES = [
-  ...['node_modules/turnpike/dist/src/cli/main.js', 'packages/a/node_modules/turnpike/package.json'],
+  ...['node_modules/turnpike/dist/src/interfaces/cli/main.js', 'packages/a/node_modules/turnpike/package.json'],
   ...['node_modules/.bin/turnpike', 'turnpike.yaml', 'other/policy/lanes.yaml', 'other/pins.json', 'my/policy/x.cedar'],
   ...['.mcp.json', '.claude/settings.local.json', '.claude/commands/a.md', '.claude/skills/s/SKILL.md'],
   ...[

@@ -72,6 +72,6 @@ test('0088: folders above a project are those of its repository', () => {
   mkdirSync(deep, { recursive: true });
   expect(foldersAbove(deep)).toEqual([]);
   write('.git/HEAD');
-  expect(foldersAbove(deep)).toEqual(['../../../adapters/', '../../../']);
+  expect(foldersAbove(deep)).toEqual(['../', '../../']);
   expect(foldersAbove(root)).toEqual([]);
 });

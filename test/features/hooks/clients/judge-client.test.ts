@@ -249,7 +249,7 @@ const PROGRAMS: readonly (readonly [what: string, (machine: ClientMachine) => re
   ['with an interpreter of the path', ({ folder }) => ['node', join(folder, OTHER_HOOK)], 'hook_program'],
   ['that was changed', ({ folder }) => [process.execPath, join(folder, OTHER_HOOK)], 'hook_changed'],
 ];
-const PACKAGE_MAIN = 'node_modules/turnpike/dist/src/cli/main.js';
+const PACKAGE_MAIN = 'node_modules/turnpike/dist/src/interfaces/cli/main.js';
 const OTHER_HOOK = `/data/turnpike-hook-${'0'.repeat(64)}.mjs`;
 
 describe.each(CLIENTS)('0088: %s: the hook program', (client) => {
