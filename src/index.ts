@@ -94,7 +94,8 @@ export type {
 } from './features/sessions/sessions.js';
 export type { Readiness, ReadinessCheck, ReadinessReport, ReadinessResult } from './features/readiness/readiness.js';
 export type { LedgerVitals } from './host/readiness/turnpike-readiness.js';
-export { copyHome, reopenHome, type CopyHomeOptions, type CopyReport } from './features/backup/copy/copy-home.js';
+export { copyHome, reopenHome } from './features/backup/copies.js';
+export type { CopyHomeOptions, CopyReport } from './features/backup/copy/copy-home.js';
 export {
   resolveLocation,
   type LedgerLocation,

@@ -46,7 +46,7 @@ export interface GatewayParts {
   readonly sandbox: Sandbox;
   readonly calls: BoundedCalls;
   readonly records: RecordEffects;
-  readonly exports: ExportEffects;
+  readonly exports: Pick<ExportEffects, 'run' | 'settle'>;
   readonly checks: CheckEffects;
   readonly decisionPoints: DecisionPoints;
   readonly registrations: RegistrationOptions;
@@ -57,7 +57,7 @@ export class EffectGateway implements Effects {
   readonly #sandbox: Sandbox;
   readonly #calls: BoundedCalls;
   readonly #records: RecordEffects;
-  readonly #exports: ExportEffects;
+  readonly #exports: GatewayParts['exports'];
   readonly #checks: CheckEffects;
   readonly #decisionPoints: DecisionPoints;
   readonly #traces: GatewayParts['traces'];

@@ -1,4 +1,5 @@
-// Opens, assembles and closes a Turnpike.
+// Opens, assembles and closes a Turnpike. What only some services use is imported when it is first used, so that the
+// others do not load it.
 
 import { resolve } from 'node:path';
 import type { StepResponse } from '../core/contract/run/response.js';
@@ -11,9 +12,8 @@ import { policyVersions } from '../core/policy/files/pins.js';
 import type { Policy } from '../core/policy/policy.js';
 import type { ReplayReport } from '../kernel/replay/replay.js';
 import type { ApprovedRequest } from '../runtime/ledger/pending-approvals.js';
-import { runAgent, type AgentLoopReport, type RunAgentOptions, type RunReader } from '../features/models/run-agent.js';
-import { readHistory, type RunHistorySource } from '../features/models/run-history.js';
-import { agentSchemas } from '../features/models/agent-schemas.js';
+import type { AgentLoopReport, RunAgentOptions, RunReader } from '../features/models/run-agent.js';
+import type { RunHistorySource } from '../features/models/run-history.js';
 import { reportAction, type ActionReport } from '../runtime/agents/action-reports.js';
 import type { AgentOptions, AgentRun, SubmitOptions } from '../runtime/agents/agent-run.js';
 import { startBoundRun } from '../runtime/agents/keyed-runs.js';
@@ -28,13 +28,12 @@ import {
 } from '../runtime/content/read-content.js';
 import { tryServeControl, type ControlServer } from './control/control-server.js';
 import type { ControlHost } from './control/control-session.js';
-import { Decisions, type ActionDecision, type DecisionRequest } from '../features/decisions/decisions.js';
+import type { ActionDecision, DecisionRequest, Decisions } from '../features/decisions/decisions.js';
 import { NO_REGISTRATIONS, type Registrations } from '../core/contract/policy/catalogue.js';
 import { registrationsInLedger } from '../runtime/effects/ledger-registrations.js';
 import { createHookGate } from './create-hook-gate.js';
 import type { HookGate } from '../features/hooks/gate/hook-gate.js';
 import type { Tool } from '../runtime/effects/define-effects.js';
-import { nativeTools } from '../features/hooks/gate/native-tool-definitions.js';
 import type {
   Ballot,
   BallotResult,
@@ -63,8 +62,7 @@ import { contractFolder, shippedContract } from '../runtime/shipped-contract.js'
 import { openStorageEnvironment } from './storage-environment.js';
 import { observeApprovals } from '../features/telemetry/observe-approvals.js';
 import type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
-import type { UpstreamProblem } from '../features/upstreams/connect-upstreams.js';
-import { openUpstreams } from '../features/upstreams/open-upstreams.js';
+import type { UpstreamProblem, Upstreams } from '../features/upstreams/connect-upstreams.js';
 import { exportRootOf, wire, type CloseStep, type TurnpikeComponents } from './wire.js';
 
 export type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
@@ -188,7 +186,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
   try {
     const upstreams = await openUpstreams(options);
     opened.push(() => upstreams.close());
-    const tools = [...(options.tools ?? []), ...upstreams.tools, ...nativeToolsFor(options)];
+    const tools = [...(options.tools ?? []), ...upstreams.tools, ...(await nativeToolsFor(options))];
     const registrations = await otherRegistrations(environment, options);
     const components = wire(environment, { ...options, tools }, { opened, registrations });
     const { engine, agents, highRisk, sessions, runRecords, replayPoints, restarts, ids, clock, log } = components;
@@ -204,7 +202,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       remoteAgents: remoteAgents({ agents, engine, ledger: reader }),
       ...externalActionsOf(components, { store, reader }),
     };
-    const hooks = createHookGate(components, { store, reader, options });
+    const hooks = await createHookGate(components, { store, reader, options });
     const control = await openControl(state, options, { ...actions, sessions, hooks, log });
     opened.push(() => control?.close());
     runRecords.open();
@@ -255,7 +253,19 @@ async function openControl(
   return tryServeControl(state.control, { ...host, contract });
 }
 
-const nativeToolsFor = ({ hooks }: TurnpikeOptions): readonly Tool[] => (hooks === true ? nativeTools() : []);
+const NO_UPSTREAMS: Upstreams = { tools: [], problems: [], close: () => Promise.resolve() };
+
+/** The connections to the upstream servers that the options name. */
+async function openUpstreams(options: TurnpikeOptions): Promise<Upstreams> {
+  if (options.upstreams === undefined || options.upstreams === false) return NO_UPSTREAMS;
+  return (await import('../features/upstreams/open-upstreams.js')).openUpstreams(options);
+}
+
+/** The tools of coding agents, which are decided here and executed by their clients. */
+async function nativeToolsFor({ hooks }: TurnpikeOptions): Promise<readonly Tool[]> {
+  if (hooks !== true) return [];
+  return (await import('../features/hooks/gate/native-tool-definitions.js')).nativeTools();
+}
 
 function createReader(
   { store, anchor }: StorageEnvironment,
@@ -311,9 +321,13 @@ function externalActionsOf(
   { agents, engine, ids }: TurnpikeComponents,
   { store, reader }: Pick<StorageEnvironment, 'store'> & { readonly reader: LedgerReader },
 ): Pick<Turnpike, 'decide' | 'report'> {
-  const decisions = new Decisions({ agents, engine, ids, ledger: reader });
+  let decisions: Promise<Decisions> | null = null;
+  const loadDecisions = async (): Promise<Decisions> => {
+    const feature = await import('../features/decisions/decisions.js');
+    return new feature.Decisions({ agents, engine, ids, ledger: reader });
+  };
   return {
-    decide: (request) => decisions.decide(request),
+    decide: async (request) => (await (decisions ??= loadDecisions())).decide(request),
     report: (report) => reportAction({ engine, store }, report),
   };
 }
@@ -324,6 +338,11 @@ async function runAgentOn(
   run: AgentRun,
   options: RunAgentOptions,
 ): Promise<AgentLoopReport> {
+  const [{ runAgent }, { agentSchemas }, { readHistory }] = await Promise.all([
+    import('../features/models/run-agent.js'),
+    import('../features/models/agent-schemas.js'),
+    import('../features/models/run-history.js'),
+  ]);
   const requests = new RunRequests(engine, clock);
   const runReader: RunReader = {
     schemas: await agentSchemas(reader, run),

@@ -38,7 +38,7 @@ import { comparedOverlay } from './compared-overlay.js';
 import { httpDecisionService } from '../system/network/http-decision-service.js';
 import { DecisionPoints } from '../runtime/effects/decision-points.js';
 import { EffectGateway, type GatewayParts } from './effect-gateway.js';
-import { ExportEffects } from '../features/exports/export-effects.js';
+import type { ExportEffects, ExportParts } from '../features/exports/export-effects.js';
 import { RecordEffects } from '../runtime/effects/record-effects.js';
 import { ReplayPointRecorder, type ReplayPointRecorderOptions } from '../runtime/ledger/replay-point-recorder.js';
 import { HighRiskRuns } from '../features/promotions/high-risk-runs.js';
@@ -109,7 +109,7 @@ export function wire(
   const calls = new BoundedCalls(clock, new CallLog(log, (tree_id) => engine.peek(tree_id)));
   const exportRoot = exportRootOf(options, state);
   const signer = () => (keys === null ? null : readLedgerSigner(keys.ledgerKey));
-  const exports = new ExportEffects({ store, log, root: exportRoot, head: () => engine.head(), signer });
+  const exports = loadedExports({ store, log, root: exportRoot, head: () => engine.head(), signer });
   const secrets = environment.secrets ?? createSecrets(keys);
   const commands = createCommandRunner(options, { home, keys, state }, log);
   const checks = new CheckEffects({ commands, review: options.reviewer ?? null, calls, secrets, log });
@@ -145,6 +145,19 @@ export function wire(
   const admitted = admittedEngine(engine, storage);
   for (const part of [agents, highRisk, sessions]) part.attach(admitted);
   return { ...parts, engine: admitted, policyCache, history, overlay, readClock, ids, clock, pace, keepAlive };
+}
+
+/** The executor of exports, which is loaded with the first export. */
+function loadedExports(parts: ExportParts): Pick<ExportEffects, 'run' | 'settle'> {
+  let loaded: Promise<ExportEffects> | null = null;
+  const load = async (): Promise<ExportEffects> => {
+    const feature = await import('../features/exports/export-effects.js');
+    return new feature.ExportEffects(parts);
+  };
+  return {
+    run: async (effect) => (await (loaded ??= load())).run(effect),
+    settle: async (effect) => (await (loaded ??= load())).settle(effect),
+  };
 }
 
 /** The gateway to all executors, measured if the options want that. */

@@ -1,0 +1,21 @@
+// The copies of ledgers, as the library exports them: the code that copies is loaded with the first call, so that a
+// service that copies nothing does not load the stores of both sides.
+
+import type { CopyHomeOptions, CopyReport } from './copy/copy-home.js';
+import type { LedgerLocation } from './copy/copy-location.js';
+
+/**
+ * Copies a closed ledger to an empty place: its log, contents, marks and run records, its keys and tokens, the head
+ * file, the emergency overlay, exports and the sandbox. Then verifies the copy, and marks the source as copied: it is
+ * not opened for writing any more until `reopenHome`.
+ * @throws UsageError if the target is not empty, or an unfinished copy of another source
+ * @throws LedgerError LEDGER_COPIED if the source was copied to another place
+ * @throws LedgerError LEDGER_LOCKED if another process has the source open, or copies to the target; LEDGER_TAMPERED,
+ * LEDGER_BELOW_HEAD if the source is not what its keys and its head file say; LEDGER_UNAVAILABLE
+ */
+export const copyHome = async (options: CopyHomeOptions): Promise<CopyReport> =>
+  (await import('./copy/copy-home.js')).copyHome(options);
+
+/** Lets the ledger of a place be written again that was copied. @returns the name of the copy, or null */
+export const reopenHome = async (location: LedgerLocation): Promise<string | null> =>
+  (await import('./copy/copy-home.js')).reopenHome(location);
