@@ -3,7 +3,7 @@
 import { usageError } from '../../core/errors.js';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { builtFile } from '../../system/package-files.js';
+import { packageFile } from '../../system/package-files.js';
 
 export interface PageFile {
   readonly bytes: Uint8Array;
@@ -71,6 +71,6 @@ export function readBuiltTemplate(): string | null {
 }
 
 function findBuiltFolder(): string | null {
-  const folder = builtFile('inspector');
-  return existsSync(join(folder, 'index.html')) ? folder : null;
+  const folders = [packageFile('inspector'), packageFile('dist/inspector')];
+  return folders.find((folder) => existsSync(join(folder, 'index.html'))) ?? null;
 }

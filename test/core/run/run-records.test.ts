@@ -68,8 +68,8 @@ describe('S4-20: the status of a record is the state of its run', () => {
           .map(({ run_id, status, outcome }) => [run_id, [status, outcome]]),
       ),
     ).toEqual({
-      [TREE]: ['cancelled', 'cancelled:stop'],
-      [AGENT]: ['cancelled', 'cancelled:stop'],
+      [TREE]: ['cancelled', 'cancelled:by_caller'],
+      [AGENT]: ['cancelled', 'cancelled:by_caller'],
       [`${AGENT}.1`]: ['denied', 'denied:extension.not_allowed'],
       [`${AGENT}.2`]: ['failed', 'failed:NO_SPACE'],
       [`${AGENT}.2.1`]: ['failed', 'failed:NO_SPACE'],

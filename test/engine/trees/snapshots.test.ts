@@ -235,9 +235,9 @@ function sqlitePlace(number: number): ForgedStore {
     open: () => openSqliteStore(at),
     forge: (change) => {
       const db = new Database(at.file);
-      for (const row of db.prepare('SELECT tree_id, seq, text, sha256 AS mac FROM snapshots').all()) {
+      for (const row of db.prepare('SELECT tree_id, seq, text, mac FROM snapshots').all()) {
         const { tree_id, seq, text, mac } = change(row as StoredSnapshot);
-        db.prepare('UPDATE snapshots SET seq = ?, text = ?, sha256 = ? WHERE tree_id = ?').run(seq, text, mac, tree_id);
+        db.prepare('UPDATE snapshots SET seq = ?, text = ?, mac = ? WHERE tree_id = ?').run(seq, text, mac, tree_id);
       }
       db.close();
     },

@@ -12,7 +12,6 @@ export type Author = 'agent' | 'caller' | 'request' | 'platform';
 /** A body with the members that name an author. */
 interface EntryBodyWithAuthor {
   readonly by?: { readonly actor?: { readonly actor_type?: unknown } };
-  readonly outcome_reason?: unknown;
   readonly phase_failed_at?: unknown;
   readonly target?: { readonly target_type?: unknown };
 }
@@ -48,10 +47,6 @@ const ARGUMENTS: FieldRule = (_body, { path, value }) => {
   return HASH.test(value) ? 'platform' : 'agent';
 };
 
-/** The reason of a cancellation is its caller's; all other reasons are terms of the platform. */
-const REASON: FieldRule = ({ outcome_reason }, { path }) =>
-  path === 'outcome_reason' && String(outcome_reason).startsWith('cancelled:') ? 'caller' : null;
-
 /** The name of an action is a term of the platform only after the phase that compares it with the policy. */
 const ACTION: FieldRule = ({ phase_failed_at }, { path }) =>
   path === 'action' && UNCHECKED_PHASES.includes(String(phase_failed_at)) ? 'agent' : null;
@@ -84,7 +79,7 @@ const RULES: Readonly<Record<EntryType, readonly FieldRule[]>> = {
     bySender(/^command\.(?:reason|reason_detail|spec_file|step_id|phase_id|acknowledge\.gate_attempt_id)$/),
   ],
   run_created: [SCOPE, REQUESTED],
-  audit_event: [given(/^notes$/, 'caller'), REASON, REQUESTED],
+  audit_event: [given(/^notes$/, 'caller'), REQUESTED],
   step_trace: [ARGUMENTS, ACTION],
   session_event: [],
 };

@@ -3,7 +3,7 @@ import { parseOwnJson } from '../../../core/contract/json/own-json.js';
 // should not wait for everything else.
 
 import { existsSync, readFileSync } from 'node:fs';
-import { builtFile } from '../../../system/package-files.js';
+import { packageFile } from '../../../system/package-files.js';
 
 /** What the build has written. */
 export interface PreparedTexts {
@@ -15,7 +15,7 @@ export interface PreparedTexts {
 
 /** The file of the build, next to the code; null in a checkout. */
 export function readPreparedTexts(): PreparedTexts | null {
-  const path = builtFile('help.json');
+  const path = packageFile('help.json');
   return existsSync(path) ? (parseOwnJson(readFileSync(path, 'utf8')) as PreparedTexts) : null;
 }
 

@@ -136,11 +136,11 @@ describe('the author of a field', () => {
     expect([...seen].sort()).toEqual(Object.keys(GIVEN[type]).sort());
   });
 
-  test('a reason is a caller’s only if it is that of a cancellation', () => {
+  test('a reason is a code of the platform, also that of a cancellation', () => {
     const author = (outcome_reason: string) =>
       authorOfField('audit_event', { outcome_reason }, { path: 'outcome_reason', value: outcome_reason });
-    expect(author('cancelled:I changed my mind')).toBe('caller');
-    expect(['running', 'denied:approval.required', 'failed:IO_ERROR'].map(author)).toEqual(Array(3).fill('platform'));
+    const reasons = ['running', 'denied:approval.required', 'failed:IO_ERROR', 'cancelled:by_caller'];
+    expect(reasons.map(author)).toEqual(Array(reasons.length).fill('platform'));
   });
 
   test('the tools and tables of the platform’s own actions are its names', () => {

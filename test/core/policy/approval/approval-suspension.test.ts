@@ -118,12 +118,14 @@ describe('D7 an approval', () => {
     expect(approvalStatus(granted, DIGEST, minute(2), { ...PAY, quorum: 1 })).toBe('granted');
   });
 
-  test('records no requester and no person, if the ballot has none', () => {
-    const names = ['digest', 'name', 'requested_by', 'requested_at', 'votes', 'state', 'approved_at', 'expires_at'];
-    for (const book of [open, once, granted, rejected, used]) {
-      expect(Object.keys(entryOf(book))).toEqual(names);
-      for (const each of entryOf(book).votes) expect(Object.keys(each)).toEqual(['actor_id', 'role_id', 'at']);
-    }
+  test('records a requester only if the request has one', () => {
+    const { requester, ...anonymous } = REQUEST;
+    const [names, without] = [open, requestApproval(emptyBook('run_1'), anonymous, PAY)].map((book) =>
+      Object.keys(entryOf(book)),
+    );
+    expect(entryOf(open).requester).toEqual(requester);
+    expect(without).toEqual(names?.filter((name) => name !== 'requester'));
+    for (const book of [once, granted, rejected, used]) expect(Object.keys(entryOf(book))).toEqual(names);
   });
 
   test('names the mistake of a caller', () => {

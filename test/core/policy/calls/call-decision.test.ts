@@ -60,7 +60,7 @@ describe('0061: call rules decide', () => {
     ['native.read', { path: 'src/a.ts' }, 'allow'],
     ['native.read', { path: '.' }, 'allow'],
     ['native.read', { path: 'x/.env' }, 'deny secrets'],
-    ['native.read', { path: '.env' }, 'unreadable'],
+    ['native.read', { path: './.env' }, 'unreadable'],
     ['native.read', { path: 'a/../b' }, 'unreadable'],
     ['native.read', { path: 'a//b' }, 'unreadable'],
     ['native.read', { path: 'a\\b' }, 'unreadable'],

@@ -22,7 +22,7 @@ describe('0061: the names that a search asks for', () => {
       '.{e,f}{n,m}v',
       '**/.env.local',
     ],
-    ...['a,.env', 'a .env', '*.ts,.e*', '.ENV', '/.env', '.env', 'src/.env', '????', '*env', '.env.local', '\\.env'],
+    ...['a,.env', 'a .env', '*.ts,.e*', '.ENV', '/.env', './.env', 'src/.env', '????', '*env', '.env.local', '\\.env'],
     ...['*.pem', 's*r.pem', '*.{pem,ts}', '*.p?m', 'id_*', '*_rsa', '.git/**', '.git/config', '**/.git/*', '.docker/*'],
     ...['{{a,b},{c,.env}}', '.g*/config', 'a/{b,.git}/c'],
     ...['.e[[:alpha:]]v', '.e[]n]v', '.e[!]]v', '.[^]x]nv', '.@(env)', '?(.env)', '.+(e|n|v)', '.!(x)', '.*(env)'],
