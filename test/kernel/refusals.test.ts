@@ -234,6 +234,18 @@ describe('S4-23 S4-24 C50: an ended tree changes no state', () => {
     }
     expect(ended.tree.ending.state).toBe(state);
   });
+
+  const OF_LEDGER = { restore: 'LEDGER_RESTORED', rotate_key: 'KEY_ROTATED' } as const;
+  test.each(Object.keys(OF_LEDGER) as (keyof typeof OF_LEDGER)[])('%s of the ledger is recorded there', (kind) => {
+    const ended = new TreeDriver();
+    ended.ready().cancel();
+    const before = stateOf(ended.tree);
+    const { entries, refused } = ended.tree.decide(INPUTS[kind](TREE));
+    expect(refused).toBe(false);
+    expect(entries.map(({ entry }) => entry.type)).toEqual(['input', 'audit_event']);
+    expect(entries[1]!.entry.body).toMatchObject({ run_id: TREE, outcome_reason: OF_LEDGER[kind] });
+    expect(stateOf(ended.tree)).toBe(before);
+  });
 });
 
 describe('reads are audited: access to content', () => {

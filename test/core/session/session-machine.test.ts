@@ -358,14 +358,46 @@ describe('a pause', () => {
   });
 });
 
-describe('an activation that is cancelled from outside', () => {
-  test('C93: is not cancelled', () => {
+describe('C93: a cancel of an activation from outside is refused', () => {
+  /** The events of the session and its status do not change. */
+  function expectRefused(d: SessionDriver): void {
+    const [before, events] = [d.session, d.bodies('session_event').length];
+    expect(d.cancel(`${SESSION}.1`, 'operator').refused).toBe(true);
+    expect(d.session).toEqual(before);
+    expect(d.bodies('session_event')).toHaveLength(events);
+  }
+
+  test('while it works, is paused and has been resumed', () => {
     const d = startWorking();
+    expectRefused(d);
     d.pause();
-    expect(d.cancel(`${SESSION}.1`).refused).toBe(true);
+    expectRefused(d);
     d.resume();
-    expect(d.cancel(`${SESSION}.1`).refused).toBe(true);
-    expect(d.session.status).toBe('running');
+    expectRefused(d);
+    expect(d.work().success).toBe(true);
+  });
+
+  test('during a check, which keeps its result', () => {
+    const d = verifying();
+    startCheck(d);
+    expectRefused(d);
+    expect(codeOf(d.checked())).toBeNull();
+  });
+
+  test('while its agent writes, which delays a check', () => {
+    const d = verifying();
+    const run_id = writing(d);
+    expectRefused(d);
+    d.done(run_id, { bytes_written: 1 });
+    startCheck(d);
+    expect(codeOf(d.checked())).toBeNull();
+  });
+
+  test('for the run of a check too', () => {
+    const d = verifying();
+    startCheck(d);
+    expect(d.cancel(d.checking.run_id, 'operator').refused).toBe(true);
+    expect(codeOf(d.checked())).toBeNull();
   });
 });
 
