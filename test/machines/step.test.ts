@@ -450,12 +450,12 @@ const PATHS: Record<string, Path> = {
     },
     ends: ['DENIED', 'AUTHORIZE', 'approval.rejected', 0],
   },
-  'C72: FINISH waits, until the request is rejected': {
+  'C96: FINISH waits, until the request is rejected': {
     policies: WAITING,
     go: (d) => vote(finishing(d), 'reject'),
     ends: ['SUCCESS', null, null, 0],
   },
-  'C72: FINISH waits, until one request is rejected and the other approved': {
+  'C96: FINISH waits, until one request is rejected and the other approved': {
     policies: WAITING,
     go: (d) => {
       finishingTwo(d);
@@ -464,12 +464,12 @@ const PATHS: Record<string, Path> = {
     },
     ends: ['DENIED', 'AUTHORIZE', 'finish.request_approved', 0],
   },
-  'C72: FINISH waits, is woken early, and again when the request has expired': {
+  'C96: FINISH waits, is woken early, and again when the request has expired': {
     policies: WAITING,
     go: (d) => void (wake(finishing(d)), wake(d.wait(3_600_000))),
     ends: ['SUCCESS', null, null, 0],
   },
-  'C72: FINISH waits, and one request is approved before the other expires': {
+  'C96: FINISH waits, and one request is approved before the other expires': {
     policies: WAITING,
     go: (d) => {
       d.act('DELETE_FILE', { path: '/sandbox/b.txt' });
