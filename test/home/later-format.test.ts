@@ -63,7 +63,7 @@ test.each([
   ['the replay of a bundle', () => ['replay', 'later.jsonl']],
   ['the verification of a bag', () => ['export', 'verify', 'later-bag']],
   [
-    'the verification of a bag with a key that has not signed it',
+    'the verification of a bag whose proof this version cannot read, with a key',
     () => ['export', 'verify', 'later-bag', '--key', key],
   ],
   ['a restore', () => ['restore', 'later-backup', '--home', 'new', '--actor', 'otto operator', '--no-erasures']],

@@ -69,11 +69,7 @@ export async function inspectExportBag(
   limits: Partial<LogLimits> = {},
 ): Promise<ExportBagInspection> {
   const refused = key === null ? null : await checkBagSignature(tree, key);
-  if (refused !== null) {
-    // A later version may prove its bags in another way.
-    refuseOtherBag(await readBeginOfInfo(tree));
-    return { report: refused, manifest: null };
-  }
+  if (refused !== null) return { report: refused, manifest: null };
   const { report, files } = await inspectBag(tree);
   refuseOtherBag(report.info);
   if (infoValuesOf(report.info, EXPORT_BAG_LABEL).length === 0) {
@@ -168,7 +164,11 @@ const factsOf = (manifest: ExportBundle, artifacts: number): ExportBagFacts => (
 export async function checkBagSignature(tree: BagTree, key: NoteVerifier): Promise<ExportBagReport | null> {
   if (!(await hasFile(tree, PROOF_PATH))) return null;
   const read = await readProofCheckpoint(tree);
-  if (read === null) return REFUSED_REPORT;
+  if (read === null) {
+    // A later version may prove its bags in another way.
+    refuseOtherBag(await readBeginOfInfo(tree));
+    return REFUSED_REPORT;
+  }
   const { checkpoint, chain } = read;
   const own = readRotation(chain.at(-1) ?? '')?.rotation.new_key ?? key.vkey;
   const keys = followKeys(key, { key: own, chain });
@@ -178,6 +178,7 @@ export async function checkBagSignature(tree: BagTree, key: NoteVerifier): Promi
 
 /** Of bag-info.txt; nothing for a missing or an unreadable file. */
 async function readBeginOfInfo(tree: BagTree): Promise<readonly InfoElement[]> {
+  if (!(await hasFile(tree, INFO_PATH))) return [];
   let text = '';
   try {
     for await (const piece of tree.read(INFO_PATH)) {
