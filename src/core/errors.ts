@@ -22,7 +22,7 @@ export class LedgerError extends CodedError<
   | 'LEDGER_LOCKED' // another process holds the writer lock of this home
   | 'LEDGER_COPIED' // the ledger was copied, and continues in the copy
   | 'LEDGER_OF_LATER_VERSION' // a later version of the program started this run tree, and only it can continue it
-  | 'LEDGER_UNSUPPORTED' // this installation lacks what the message names, or an older version wrote the data
+  | 'LEDGER_UNSUPPORTED' // this installation lacks what the message names, or another version wrote the data
   | 'LEDGER_ERASED' // the required content was erased with its case
   | 'LEDGER_ARCHIVED' // the requested data was moved to an archive file
 > {
@@ -39,6 +39,13 @@ export const oldFormatError = (what: string): LedgerError =>
     message:
       `${what} is not supported, because an older version of Turnpike with other formats wrote it: export the ledger ` +
       'with `turnpike ledger export` of that version, and start a new home',
+  });
+
+/** For data of a format that only later versions know. It is not damaged. */
+export const laterFormatError = (what: string, format: number, newest: number): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_UNSUPPORTED',
+    message: `${what} has format ${format}, and this version of Turnpike knows ${newest}: use the version that wrote it`,
   });
 
 /** A policy file, or the pin of one, cannot be used. */

@@ -6,7 +6,8 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { headFile } from '../../src/stores/ledger/head-file.js';
-import { turnpike } from '../interfaces/cli/fake-io.js';
+import type { DoctorFinding } from '../../src/features/doctor/finding.js';
+import { jsonLines, turnpike } from '../interfaces/cli/fake-io.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { ROOT } from '../root.js';
 
@@ -30,6 +31,15 @@ const KEY = Buffer.from(OLD['home/keys/ledger.vkey'] ?? '', 'base64')
 
 test.each([
   ['a command that reads the home', ['runs', '--home', 'home']],
+  ['the inspection of the ledger', ['replay', '--until', '@0', '--home', 'home']],
+  ['an export of evidence', ['ledger', 'export', 'new.jsonl', '--home', 'home']],
+  ['an archive', ['ledger', 'archive', 'new.jsonl', '--home', 'home']],
+  ['a backup', ['backup', 'new-backup', '--home', 'home']],
+  [
+    'a rotation of the key',
+    ['keys', 'rotate', '--signing', '--actor', 'otto', '--role', 'SYSTEM_ADMIN', '--home', 'home'],
+  ],
+  ['the service', ['serve', '--home', 'home', '--port', '0']],
   ['a command that writes to the home', ['run', 'none.jsonl', '--home', 'home']],
   ['the verification of the ledger', ['ledger', 'verify', '--home', 'home']],
   ['the verification of an evidence bundle with its key', ['ledger', 'verify', 'evidence.jsonl', '--key', KEY]],
@@ -47,6 +57,20 @@ test.each([
   });
   for (const [name, content] of Object.entries(OLD))
     expect([name, readFileSync(join(folder, name)).toString('base64')]).toEqual([name, content]);
+});
+
+test('doctor reports it as not checked, and nothing of it as altered', async () => {
+  const { code, stdout } = await turnpike(folder, ['doctor', '--home', 'home', '--json']);
+  const findings = jsonLines<DoctorFinding>(stdout);
+  expect(code).toBe(4);
+  expect(findings.filter(({ subject }) => subject === 'format' || subject === 'ledger')).toEqual([
+    {
+      subject: 'ledger',
+      level: 'unchecked',
+      text: expect.stringMatching(/^LEDGER_UNSUPPORTED: .*`turnpike ledger export` of that version/),
+    },
+  ]);
+  expect(findings.filter(({ level }) => level === 'problem')).toEqual([]);
 });
 
 test('its head file is refused, not damaged', async () => {

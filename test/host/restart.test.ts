@@ -12,7 +12,7 @@ import { openSandbox } from '../../src/sandbox/files/file-sandbox.js';
 import { winstonLog } from '../../src/system/winston-log.js';
 import { embeddedEngine } from '../../src/engine/embedded.js';
 import type { EngineFactory } from '../../src/engine/tree-engine.js';
-import { LedgerError } from '../../src/core/errors.js';
+import { laterFormatError, LedgerError } from '../../src/core/errors.js';
 import type { Sandbox } from '../../src/engine/ports/effects/sandbox.js';
 import type { ExternalHeadStore } from '../../src/engine/ports/ledger/ledger-store.js';
 import { RESTART_MS, RESTART_MS_MAX } from '../../src/host/automatic-restarts.js';
@@ -181,14 +181,17 @@ test('D15: a head file that could not be written is written after a restart', as
 });
 
 describe('automatic restarts', () => {
-  async function failing(options: { readonly restarts?: 'manual' | 'automatic' } = { restarts: 'automatic' }) {
+  async function failing(
+    options: { readonly restarts?: 'manual' | 'automatic' } = { restarts: 'automatic' },
+    reopenError: Error | null = null,
+  ) {
     const state = new MemoryState();
     const clock = new ManualClock();
     const store = memoryStore({ state });
     let tries = 0;
     const reopen = () => {
       tries += 1;
-      return store.reopen();
+      return reopenError === null ? store.reopen() : Promise.reject(reopenError);
     };
     const watched = new Proxy(store, {
       get: (of, name) => (name === 'reopen' ? reopen : bound(Reflect.get(of, name), of)),
@@ -248,6 +251,18 @@ describe('automatic restarts', () => {
     await expect(bench.turnpike.restart()).rejects.toMatchObject({ code: 'LEDGER_LOCKED' });
     await other.close();
     await bench.close();
+  });
+
+  test('stop when a later version has migrated the ledger', async () => {
+    const { bench, clock, tries } = await failing(undefined, laterFormatError('the ledger', 2, 1));
+    clock.advance(2 * RESTART_MS);
+    await until(() => tries() === 1);
+    await turns();
+    clock.advance(10 * RESTART_MS_MAX);
+    await turns();
+    expect([tries(), bench.turnpike.failed, clock.timers]).toEqual([1, true, 0]);
+    await expect(bench.turnpike.restart()).rejects.toMatchObject({ code: 'LEDGER_UNSUPPORTED' });
+    await bench.close().catch(() => undefined);
   });
 
   test('stop at closing', async () => {

@@ -6,10 +6,11 @@ import Type, { type Static } from 'typebox';
 import { readSmallFile, replaceFile } from '../../system/files/small-file.js';
 import { readJson } from '../../core/contract/json/read-json.js';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { formatHeader, refuseOtherFormat, type FileFormat } from '../../core/contract/file-format.js';
 import { sha256 } from '../../core/contract/hash.js';
 import { closed, Sha256, Timestamp } from '../../core/contract/shapes.js';
 import { isConforming } from '../../core/contract/validators.js';
-import { LedgerError, oldFormatError } from '../../core/errors.js';
+import { LedgerError } from '../../core/errors.js';
 import { keysOf } from '../../core/ledger/proof/key-history.js';
 import {
   NOTE_BYTES_MAX,
@@ -42,9 +43,8 @@ export const BackupManifest = Type.Object(
 export type BackupManifest = Static<typeof BackupManifest>;
 
 const MANIFEST = 'backup.manifest';
-const HEADER = 'turnpike-backup 1\n';
-/** How a manifest began before formats began again at 1 (decision 0091). */
-const OLD_HEADER = 'turnpike backup ';
+const FORMAT: FileFormat = { prefix: 'turnpike-backup ', newest: 1, old: /^turnpike backup / };
+const HEADER = `${formatHeader(FORMAT)}\n`;
 const MODE = 0o600;
 
 const pathIn = (folder: string): string => join(folder, MANIFEST);
@@ -72,8 +72,7 @@ export function readManifest(
     const message = `${folder} is not a finished backup: run \`turnpike backup\` with this folder again, or use another`;
     throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message });
   }
-  if (Buffer.from(note).toString('latin1', 0, OLD_HEADER.length) === OLD_HEADER)
-    throw oldFormatError(`the backup ${folder}`);
+  refuseOtherFormat(Buffer.from(note).toString('latin1'), FORMAT, `the backup ${folder}`);
   const opened = openNote(note, keysOf(key));
   const manifest = manifestIn(opened?.text ?? '');
   const retired = key.retired?.find((one) => opened?.verifiers.includes(one.key) === true);

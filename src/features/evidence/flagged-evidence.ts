@@ -10,14 +10,14 @@ import type { StoredArtifact } from '../../core/contract/artifact-ref.js';
 import {
   EvidenceEntry,
   EvidenceHeader,
-  isOldEvidence,
   HEADER_BYTES_MAX,
+  refuseOtherEvidence,
   SignedStatement,
   STATEMENT_BYTES_MAX,
   UNTRUSTED_LINE_BYTES_MAX,
 } from '../../core/contract/evidence/evidence.js';
 import { isConforming } from '../../core/contract/validators.js';
-import { LedgerError, oldFormatError } from '../../core/errors.js';
+import { LedgerError } from '../../core/errors.js';
 import { EMPTY_HEAD, isHead, leafHash, rootOf } from '../../core/ledger/proof/merkle.js';
 import type { EntryPlace, LogHead, StoredEntry } from '../../engine/ports/ledger/ledger-store.js';
 import type { LineFile, LinePlace } from '../../engine/ports/ledger/line-file.js';
@@ -46,11 +46,14 @@ interface FlaggedLine {
   readonly hash: string;
 }
 
-/** @throws LedgerError LEDGER_TAMPERED if not even the header is one of a bundle: then it is another file */
+/**
+ * @throws LedgerError LEDGER_TAMPERED if not even the header is one of a bundle: then it is another file;
+ * LEDGER_UNSUPPORTED for a bundle of another format
+ */
 export async function openFlaggedEvidence(file: LineFile): Promise<FlaggedEvidence> {
   const ends = await file.boundaryLines({ firstMax: HEADER_BYTES_MAX, lastMax: STATEMENT_BYTES_MAX });
   const header = ends === null ? undefined : readJson(ends.first);
-  if (isOldEvidence(header)) throw oldFormatError('this evidence bundle');
+  refuseOtherEvidence(header);
   if (!isConforming(EvidenceHeader, header)) throw notBundleError();
   const { key, checkpoint: note, from } = header as EvidenceHeader;
   const begin = beginOf(from);

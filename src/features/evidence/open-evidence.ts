@@ -17,14 +17,14 @@ import {
   EvidenceEntry,
   EvidenceHeader,
   EvidenceStatement,
-  isOldEvidence,
   HEADER_BYTES_MAX,
+  refuseOtherEvidence,
   SignedStatement,
   STATEMENT_BYTES_MAX,
   UNTRUSTED_LINE_BYTES_MAX,
 } from '../../core/contract/evidence/evidence.js';
 import { isConforming } from '../../core/contract/validators.js';
-import { LedgerError, oldFormatError } from '../../core/errors.js';
+import { LedgerError } from '../../core/errors.js';
 import { openSignedHead, type Checkpoint } from '../../core/ledger/proof/checkpoint.js';
 import { openStatement } from '../../core/ledger/proof/dsse.js';
 import { EMPTY_HEAD, extendHead, isHead, leafHash, rootOf } from '../../core/ledger/proof/merkle.js';
@@ -195,7 +195,7 @@ async function indexLines(file: LineFile, { hasWithheldContent, isTrusted }: Ind
 function parseHeader(bytes: Uint8Array): EvidenceHeader {
   const value = readJson(bytes);
   if (isConforming(EvidenceHeader, value)) return value as EvidenceHeader;
-  if (isOldEvidence(value)) throw oldFormatError('this evidence bundle');
+  refuseOtherEvidence(value);
   throw invalidBundleError('its first line is not the header of one');
 }
 

@@ -8,7 +8,7 @@ import { hashBagZip, openBagZip } from './bag/bag-zip.js';
 import { writeBag } from './bagit/write-bag.js';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
 import type { ExportBundle } from '../../core/contract/evidence/export-bundle.js';
-import { BagError, usageError } from '../../core/errors.js';
+import { BagError, LedgerError, usageError } from '../../core/errors.js';
 import type { BagSink, BagTree } from '../../engine/ports/bag-tree.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
 import { CaseHistory } from '../../runtime/case/case-history.js';
@@ -155,6 +155,8 @@ async function inspectTree(tree: BagTree): Promise<Awaited<ReturnType<typeof ins
     throw new BagError({ code: 'BAG_UNREADABLE', message: 'the bundle cannot be read to its end: look at the disk' });
   } catch (error) {
     if (error instanceof BagError && error.code === 'BAG_HOSTILE' && !isSystemFailure(error)) return null;
+    // A bag of another format: this version has not written it.
+    if (error instanceof LedgerError && error.code === 'LEDGER_UNSUPPORTED') return null;
     throw error;
   } finally {
     await tree.close();

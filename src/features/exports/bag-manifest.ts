@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { infoValuesOf, type InfoElement } from './bagit/bag-info.js';
 import { canonicalJson, quote } from '../../core/contract/canonical-json.js';
+import { refuseOtherFormat, type FileFormat } from '../../core/contract/file-format.js';
 import { ExportBundle } from '../../core/contract/evidence/export-bundle.js';
 import { isJsonObject } from '../../core/contract/json.js';
 import { isConforming } from '../../core/contract/validators.js';
@@ -15,9 +16,8 @@ const PIECE_CHARACTERS = 65_536;
 
 /** The element that marks a bag as one of Turnpike. Its value is the format. */
 export const EXPORT_BAG_LABEL = 'Turnpike-Bag-Format';
-/** What marked a bag before formats began again at 1 (decision 0091). No bag of today has it. */
-export const OLD_BAG_LABEL = 'Turnpike-Bundle';
-const EXPORT_BAG_FORMAT = '1';
+/** Of the element as one line. */
+const FORMAT: FileFormat = { prefix: `${EXPORT_BAG_LABEL}: `, newest: 1, old: /^Turnpike-Bundle: /i };
 /** Whether the bag has the log with its proof: a ledger without a key makes a bag that has neither. */
 const LOG_LABEL = 'Turnpike-Log';
 export const RUN_LABEL = 'Turnpike-Run-Id';
@@ -99,10 +99,18 @@ function* groupPieces(texts: Iterable<string>): Generator<Uint8Array> {
   if (piece !== '') yield Buffer.from(piece);
 }
 
+/** @throws LedgerError LEDGER_UNSUPPORTED if these elements are those of a bag of another format */
+export function refuseOtherBag(info: readonly InfoElement[]): void {
+  for (const { label, value } of info) {
+    const isMark = label.toLowerCase() === EXPORT_BAG_LABEL.toLowerCase();
+    refuseOtherFormat(`${isMark ? EXPORT_BAG_LABEL : label}: ${value}`, FORMAT, 'this bag');
+  }
+}
+
 /** The elements of bag-info.txt, except those that only the ledger and the export run know. */
 const infoOf = (manifest: ExportBundle, hasLog: boolean): readonly InfoElement[] => [
   { label: 'External-Identifier', value: manifest.bundle_id },
-  { label: EXPORT_BAG_LABEL, value: EXPORT_BAG_FORMAT },
+  { label: EXPORT_BAG_LABEL, value: String(FORMAT.newest) },
   { label: LOG_LABEL, value: hasLog ? 'signed' : 'none' },
   { label: 'Turnpike-Bundle-Kind', value: manifest.bundle_kind },
   { label: 'Turnpike-Case-Id', value: manifest.case_id ?? '' },

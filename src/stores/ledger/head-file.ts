@@ -9,13 +9,15 @@
 //       write goes to the slot that failed, so that the last durable head is not overwritten before.
 //   H5. Heads in quick succession wait briefly for the newest: their flushes would compete with those of the commits
 //       that they follow. So the file is behind the ledger by at most `PAUSE_MS` and one write.
+//   H6. The slots have the same format. A version with another format replaces the whole file.
 
 import { close, fdatasync, open, write } from 'node:fs';
 import { open as openHandle, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
+import { formatHeader, refuseOtherFormat, type FileFormat } from '../../core/contract/file-format.js';
 import { sha256 } from '../../core/contract/hash.js';
-import { LedgerError, oldFormatError } from '../../core/errors.js';
+import { LedgerError } from '../../core/errors.js';
 import type { ExternalHead, HeadSeal, KeySource, LogHead } from '../../engine/ports/ledger/ledger-store.js';
 import type { SignedHeadStore } from '../../engine/ports/ledger/shared-store.js';
 import { errorCode } from '../../system/error-code.js';
@@ -33,8 +35,9 @@ const PAUSE_MS = 5;
 /** `head`: a head with its hash; `note`: a signed one. */
 const PLAIN = /^(turnpike-head 1 head (0|[1-9]\d{0,15}) ([0-9a-f]{64})) ([0-9a-f]{64})\n/;
 const SEALED = /^turnpike-head 1 note ([1-9]\d{0,3}) ([0-9a-f]{64})\n/;
-/** How a slot began before formats began again at 1 (decision 0091): with a number where a word follows today. */
-const OLD_SLOT = /^turnpike-head \d+ \d/;
+/** Before formats began again at 1, a number followed where a word follows today. */
+const FORMAT: FileFormat = { prefix: 'turnpike-head ', newest: 1, old: /^turnpike-head \d+ \d/ };
+const HEADER = formatHeader(FORMAT);
 
 type Head = Pick<LogHead, 'size' | 'root'>;
 type Slot = 0 | 1;
@@ -199,15 +202,16 @@ async function readFileHead(path: string, headIn: (slot: Buffer) => SlotHead): P
     if (errorCode(cause) === 'ENOENT') return null;
     throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: `the head file ${path} cannot be read`, cause });
   }
-  if (OLD_SLOT.test(bytes.toString('latin1', 0, SLOT_BYTES))) throw oldFormatError(`the head file ${path}`);
-  const first = headIn(bytes.subarray(0, SLOT_BYTES));
-  const second = headIn(bytes.subarray(SLOT_DISTANCE, SLOT_DISTANCE + SLOT_BYTES));
+  const slots = [0, SLOT_DISTANCE].map((from) => bytes.subarray(from, from + SLOT_BYTES));
+  const [first = null, second = null] = slots.map(headIn);
   if (first === 'foreign' || second === 'foreign') {
     const message = `the head file ${path} holds a head that this ledger's key has not signed: restore it from a backup`;
     throw tamperedError(message);
   }
   if (second !== null && (first === null || second.size > first.size)) return { head: second, slot: 1 };
   if (first !== null) return { head: first, slot: 0 };
+  // Not before: a damaged slot may state any format, and then the other one counts.
+  for (const slot of slots) refuseOtherFormat(slot.toString('latin1'), FORMAT, `the head file ${path}`);
   const message = `the head file ${path} is damaged: restore it from a backup, with the ledger of that time`;
   throw tamperedError(message);
 }
@@ -215,12 +219,12 @@ async function readFileHead(path: string, headIn: (slot: Buffer) => SlotHead): P
 function slotOf(head: Head, seal: HeadSeal | null): Buffer {
   const slot = Buffer.alloc(SLOT_BYTES);
   if (seal === null) {
-    const statement = `turnpike-head 1 head ${head.size} ${head.root}`;
+    const statement = `${HEADER} head ${head.size} ${head.root}`;
     slot.write(`${statement} ${sha256(statement)}\n`);
     return slot;
   }
   const note = Buffer.from(seal.seal(head));
-  const prefix = Buffer.from(`turnpike-head 1 note ${note.length} ${sha256(note)}\n`);
+  const prefix = Buffer.from(`${HEADER} note ${note.length} ${sha256(note)}\n`);
   if (prefix.length + note.length > SLOT_BYTES) throw new RangeError('a signed head that no slot can hold');
   note.copy(slot, prefix.copy(slot));
   return slot;

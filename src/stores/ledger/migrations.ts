@@ -6,8 +6,7 @@
 //   V3. Tables of a later format are refused, because this code does not know what they mean.
 //   V4. A released migration never changes. The first one, from format 0, creates the tables.
 
-import { InvariantError, type LedgerError } from '../../core/errors.js';
-import { unavailableError } from './store-errors.js';
+import { InvariantError, laterFormatError, LedgerError } from '../../core/errors.js';
 
 /** Leads from one format to the next. `Result` is a promise if the database answers asynchronously. */
 export interface Migration<Database, Result> {
@@ -23,7 +22,7 @@ export const newestFormat = (migrations: readonly Pick<Migration<never, unknown>
 
 /**
  * The migrations of tables that have this format, in their order; `format` 0 is an empty database.
- * @throws LedgerError LEDGER_UNAVAILABLE for a later format
+ * @throws LedgerError LEDGER_UNSUPPORTED for a later format
  * @throws InvariantError if the migrations do not follow each other
  */
 export function pendingMigrations<Database, Result>(
@@ -32,22 +31,22 @@ export function pendingMigrations<Database, Result>(
 ): readonly Migration<Database, Result>[] {
   if (migrations.some(({ from, to }, at) => from !== at || to !== at + 1))
     throw new InvariantError('each migration leads from the format of the one before it to the next');
-  if (format > migrations.length) throw laterFormatError(format, migrations.length);
+  if (format > migrations.length) throw laterFormatError('the ledger', format, migrations.length);
   return migrations.slice(format);
 }
 
-/** @throws LedgerError LEDGER_UNAVAILABLE unless the tables have the newest format, for a store that only reads */
+/**
+ * For a store that only reads, and for a writer that takes its lock again. A restart does not migrate, so the code is
+ * not that of a failure that passes.
+ * @throws LedgerError LEDGER_UNSUPPORTED unless the tables have the newest format
+ */
 export function requireNewestFormat(newest: number, format: number): void {
-  if (format > newest) throw laterFormatError(format, newest);
-  if (format < newest) {
-    throw unavailableError(
+  if (format > newest) throw laterFormatError('the ledger', format, newest);
+  if (format === newest) return;
+  throw new LedgerError({
+    code: 'LEDGER_UNSUPPORTED',
+    message:
       `the ledger has format ${format}, and this version of Turnpike reads ${newest}: open it for writing once, which ` +
-        'migrates it',
-    );
-  }
+      'migrates it',
+  });
 }
-
-const laterFormatError = (format: number, newest: number): LedgerError =>
-  unavailableError(
-    `the ledger has format ${format}, and this version of Turnpike knows ${newest}: use the version that wrote it`,
-  );

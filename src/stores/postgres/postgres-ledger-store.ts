@@ -112,8 +112,8 @@ export function createPostgresStore(options: PostgresStoreOptions): Promise<Shar
 
 /**
  * Opens an existing ledger.
- * @throws LedgerError LEDGER_UNSUPPORTED if a version wrote it whose formats this one does not know
- * @throws LedgerError LEDGER_UNAVAILABLE if the schema has no ledger, or its format is not that of this version; for
+ * @throws LedgerError LEDGER_UNSUPPORTED if another version wrote it in a format that this one does not read
+ * @throws LedgerError LEDGER_UNAVAILABLE if the schema has no ledger; for
  * writing, also if commits of the server can be lost, or a connection does not keep its session
  * @throws LedgerError LEDGER_TAMPERED if the tables are not those of a ledger, or triggers were removed
  * @throws UsageError for an invalid schema name

@@ -38,8 +38,8 @@ export function createTablesIn(
 
 /**
  * Brings the tables to the format of this version. A store that only reads refuses tables of an older format.
- * @throws LedgerError LEDGER_UNAVAILABLE if there is no ledger, or its format is not that of this version
- * @throws LedgerError LEDGER_UNSUPPORTED if a version wrote it whose formats this one does not know
+ * @throws LedgerError LEDGER_UNAVAILABLE if there is no ledger
+ * @throws LedgerError LEDGER_UNSUPPORTED if another version wrote it in a format that this one does not read
  * @throws LedgerError LEDGER_TAMPERED if the tables are not those of a ledger
  */
 export async function openTables(

@@ -270,7 +270,7 @@ async function tryLock(session: Session, text: string, values: readonly string[]
  */
 function checkMeta(place: PostgresPlace, meta: Row | undefined): void {
   if (meta?.['copied'] === 't' && place.isCopySource !== true) throw copiedError(place.schema);
-  requireNewestFormat(place.format ?? FORMAT_VERSION, Number(meta?.['ledger_format']));
+  if (meta !== undefined) requireNewestFormat(place.format ?? FORMAT_VERSION, Number(meta['ledger_format']));
   checkRotations(place, meta);
 }
 

@@ -28,8 +28,8 @@ const PROBE_BYTES = 128 * 1_024;
 
 /**
  * Opens an existing ledger file. Opened for writing, older tables are migrated first.
- * @throws LedgerError LEDGER_UNAVAILABLE if the file does not exist, or its format is not that of this version
- * @throws LedgerError LEDGER_UNSUPPORTED if a version wrote it whose formats this one does not know
+ * @throws LedgerError LEDGER_UNAVAILABLE if the file does not exist
+ * @throws LedgerError LEDGER_UNSUPPORTED if another version wrote it in a format that this one does not read
  * @throws LedgerError LEDGER_TAMPERED if the file is not a ledger, or its tables or triggers were changed
  * @throws LedgerError LEDGER_LOCKED if it has to be migrated while another process writes
  */

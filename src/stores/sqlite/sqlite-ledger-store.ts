@@ -83,8 +83,8 @@ export function createSqliteStore(options: SqliteStoreOptions): LedgerStore {
 
 /**
  * Opens an existing ledger.
- * @throws LedgerError LEDGER_UNAVAILABLE if the file does not exist, or its format is not that of this version
- * @throws LedgerError LEDGER_UNSUPPORTED if a version wrote it whose formats this one does not know
+ * @throws LedgerError LEDGER_UNAVAILABLE if the file does not exist
+ * @throws LedgerError LEDGER_UNSUPPORTED if another version wrote it in a format that this one does not read
  * @throws LedgerError LEDGER_TAMPERED if the file is not a ledger, or its tables or triggers were changed
  */
 export function openSqliteStore(options: SqliteStoreOptions): LedgerStore {

@@ -95,13 +95,18 @@ export class SqliteWriter {
     this.#saveSnapshot = db.prepare('INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)');
   }
 
-  /** Starts a new epoch, which ends the epoch of every other writer. @returns the new epoch */
+  /**
+   * Starts a new epoch, which ends the epoch of every other writer.
+   * @returns the new epoch
+   * @throws LedgerError LEDGER_UNSUPPORTED if another version has migrated the file meanwhile
+   */
   beginEpoch(): number {
     const { db, artifacts, tail, markNumbers, reader } = this.#parts;
     this.#discardRecords();
     markNumbers.isOnlyWriter = false;
+    // Outside of the transaction, for its own error. A migration needs the writer lock, which this process has.
+    requireFormat(db, this.#migrations);
     const { epoch, indexed } = this.#transact(() => {
-      requireFormat(db, this.#migrations);
       db.prepare('UPDATE meta SET epoch = epoch + 1').run();
       artifacts.startWriting();
       tail.forget();

@@ -97,7 +97,7 @@ async function craftSnapshot(place: LedgerPlace, tree_id: string, draw: () => nu
     (_all, value) => `"${name}":${Number(value) + 1}`,
   );
   const hash = sha256(text);
-  await place.exec(`UPDATE snapshots SET bytes = ${literal(Buffer.from(text))}, key_no = 0, sha256 = '${hash}',
+  await place.exec(`UPDATE snapshots SET bytes = ${literal(Buffer.from(text))}, key_no = 0, mac = '${hash}',
     content_sha256 = '\\x${hash}' WHERE tree_id = ${literal(tree_id)}`);
   const remove = `DELETE FROM snapshots WHERE tree_id = ${literal(tree_id)}`;
   return { what: `a snapshot with another ${name}`, undo: () => place.exec(remove).then(() => undefined) };
@@ -120,7 +120,7 @@ async function forge(place: LedgerPlace, cache: Cache, tree_id: string, draw: ()
   const names = Object.keys(row).filter((name) => name !== 'row');
   const insert = `INSERT INTO ${cache} (${names.join(', ')}) VALUES (${names.map((name) => literal(row[name])).join(', ')})`;
   // A snapshot gets the hash of its text, as earlier versions had it.
-  const hash = cache === 'snapshots' && draw() < 1 / 2 ? `, sha256 = '${sha256(String(draw()))}'` : '';
+  const hash = cache === 'snapshots' && draw() < 1 / 2 ? `, mac = '${sha256(String(draw()))}'` : '';
   const change = `UPDATE ${cache} SET ${column} = ${literal(value)}${hash} WHERE ctid = '${String(row['row'])}'`;
   const changed = await place.exec(`SET session_replication_role = replica; ${change} RETURNING 1`).catch(() => []);
   if (changed.length === 0) return null;

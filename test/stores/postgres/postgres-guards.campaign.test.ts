@@ -190,7 +190,7 @@ afterAll(() => server?.stop());
       await place.exec(`UPDATE meta SET ledger_format = ${FORMAT_VERSION + 1}`);
       for (const readOnly of [true, false]) {
         await expect(open({ readOnly })).rejects.toMatchObject({
-          code: 'LEDGER_UNAVAILABLE',
+          code: 'LEDGER_UNSUPPORTED',
           message: expect.stringContaining('use the version that wrote it'),
         });
       }

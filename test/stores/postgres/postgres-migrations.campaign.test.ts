@@ -61,7 +61,7 @@ const formatOf = (place: LedgerPlace) => place.exec('SELECT ledger_format FROM m
     'of format 1 are migrated by an opening for writing, and keep their entries',
     async () => {
       expect(await formatOf(place)).toEqual([{ ledger_format: 1 }]);
-      const refused = { code: 'LEDGER_UNAVAILABLE', message: expect.stringContaining('open it for writing once') };
+      const refused = { code: 'LEDGER_UNSUPPORTED', message: expect.stringContaining('open it for writing once') };
       await expect(openPostgresStore({ ...place, migrations: PLANTED, readOnly: true })).rejects.toMatchObject(refused);
       const before = await openPostgresStore({ ...place, readOnly: true });
       const entries = await entriesOf(before);
@@ -96,7 +96,7 @@ const formatOf = (place: LedgerPlace) => place.exec('SELECT ledger_format FROM m
       await (await openPostgresStore({ ...place, migrations: PLANTED })).close();
       for (const readOnly of [true, false]) {
         await expect(openPostgresStore({ ...place, readOnly })).rejects.toMatchObject({
-          code: 'LEDGER_UNAVAILABLE',
+          code: 'LEDGER_UNSUPPORTED',
           message: expect.stringMatching(/has format 2.*knows 1/),
         });
       }
@@ -140,7 +140,7 @@ const formatOf = (place: LedgerPlace) => place.exec('SELECT ledger_format FROM m
       const after = await current.submit(run_id, write('b.md')).catch((error: unknown) => error);
       expect(JSON.stringify(after)).toContain('AUDIT_FAILURE');
       await expect(current.restart()).rejects.toMatchObject({
-        code: 'LEDGER_UNAVAILABLE',
+        code: 'LEDGER_UNSUPPORTED',
         message: expect.stringContaining('use the version that wrote it'),
       });
       await current.close().catch(() => undefined);

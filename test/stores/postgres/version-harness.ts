@@ -23,11 +23,7 @@ const FILES: Readonly<Record<string, string>> = {
  * @param to where the program goes; the code looks for the files of its package from there
  * @returns the program
  */
-export async function buildVersion(
-  sources: string,
-  exports: readonly string[],
-  to = 'build/test/versions',
-): Promise<string> {
+export async function buildVersion(sources: string, exports: readonly string[], to = 'build/src'): Promise<string> {
   await build({
     absWorkingDir: sources,
     stdin: {
@@ -35,7 +31,7 @@ export async function buildVersion(
       resolveDir: sources,
       loader: 'ts',
     },
-    // Where the code looks for the package's files, it counts folders from its own place.
+    // The code looks for the package's files from the folder that contains `src`.
     outfile: join(sources, to, 'worker-parts.js'),
     bundle: true,
     format: 'esm',

@@ -80,7 +80,7 @@ describe('a ledger of format 1, opened by code that knows format 2', () => {
     const bytes = readFileSync(at.file);
     for (const access of [{ readOnly: true }, { untouched: true }]) {
       const open = () => openSqliteStore({ ...at, ...access, migrations: PLANTED });
-      expect(open).toThrow(code('LEDGER_UNAVAILABLE'));
+      expect(open).toThrow(code('LEDGER_UNSUPPORTED'));
       expect(open).toThrow(/has format 1.*reads 2: open it for writing once/);
     }
     expect(readFileSync(at.file).equals(bytes)).toBe(true);
@@ -112,7 +112,7 @@ test('code that knows format 1 refuses a ledger of format 2, and a writer that i
   openDatabase(at.file, false, PLANTED).close();
   for (const readOnly of [true, false])
     expect(() => openSqliteStore({ ...at, readOnly })).toThrow(/has format 2.*knows 1/);
-  await expect(open.acquire()).rejects.toEqual(code('LEDGER_UNAVAILABLE'));
+  await expect(open.acquire()).rejects.toEqual(code('LEDGER_UNSUPPORTED'));
 });
 
 test('a new ledger has the newest format at once', async () => {

@@ -3,6 +3,7 @@
 // is a signed in-toto statement about all lines before it.
 
 import Type, { type Static } from 'typebox';
+import { formatHeader, refuseOtherFormat, type FileFormat } from '../file-format.js';
 import { isJsonObject, type Json } from '../json.js';
 import { ARTIFACT_KINDS, WITHHOLDING_REASONS } from '../artifact-ref.js';
 import { RUN_KINDS, RUN_STATES } from '../run/run-state.js';
@@ -15,13 +16,14 @@ export const STATEMENT_BYTES_MAX = 32 * 1_024 * 1_024;
 /** Limit of a line if the caller named no key for the bundle: parsing a line takes five times its size in memory. */
 export const UNTRUSTED_LINE_BYTES_MAX = 24 * 1_024 * 1_024;
 
-export const EVIDENCE_FORMAT = 'turnpike-evidence/1';
-/** How the format began before formats began again at 1 (decision 0091). No bundle of today begins its format so. */
-const OLD_FORMAT = 'turnpike/evidence@';
+const FORMAT: FileFormat = { prefix: 'turnpike-evidence/', newest: 1, old: /^turnpike\/evidence@/ };
+export const EVIDENCE_FORMAT = formatHeader(FORMAT);
 
-/** Whether the first line of a file is the header of a bundle with a format from before formats began again at 1. */
-export const isOldEvidence = (header: Json | undefined): boolean =>
-  isJsonObject(header) && typeof header['format'] === 'string' && header['format'].startsWith(OLD_FORMAT);
+/** @throws LedgerError LEDGER_UNSUPPORTED if this is the header of a bundle of another format */
+export function refuseOtherEvidence(header: Json | undefined): void {
+  const format = isJsonObject(header) ? header['format'] : undefined;
+  if (typeof format === 'string') refuseOtherFormat(format, FORMAT, 'this evidence bundle');
+}
 export const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1';
 export const PREDICATE_TYPE = 'urn:turnpike:evidence:v1';
 export const PAYLOAD_TYPE = 'application/vnd.in-toto+json';

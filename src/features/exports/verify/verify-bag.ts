@@ -1,12 +1,12 @@
 // Verifies an exported bag. It is untrusted, no ledger is available, and memory is bounded. With the key of a ledger,
 // it must also match what that ledger has recorded.
 
-import { infoValuesOf } from '../bagit/bag-info.js';
+import { infoValuesOf, parseBagInfo, type InfoElement } from '../bagit/bag-info.js';
 import { inspectBag, type BagReport } from '../bagit/verify-bag.js';
 import { parseOwnJson } from '../../../core/contract/json/own-json.js';
 import { CHECKPOINT_CHARACTERS_MAX } from '../../../core/contract/evidence/bag-proof.js';
 import { ExportBundle } from '../../../core/contract/evidence/export-bundle.js';
-import { BagError, oldFormatError } from '../../../core/errors.js';
+import { BagError } from '../../../core/errors.js';
 import { openCheckpoint } from '../../../core/ledger/proof/checkpoint.js';
 import { followKeys, readRotation } from '../../../core/ledger/proof/key-history.js';
 import type { NoteVerifier } from '../../../core/ledger/proof/signed-note.js';
@@ -14,12 +14,12 @@ import type { BagTree } from '../../../engine/ports/bag-tree.js';
 import { EXPORT_BAG_LIMITS, MANIFEST } from '../bag-format.js';
 import {
   EXPORT_BAG_LABEL,
-  OLD_BAG_LABEL,
   canonicalHash,
   manifestHash,
   hasTooManyRuns,
   RUN_LABEL,
   findWrongLabels,
+  refuseOtherBag,
 } from '../bag-manifest.js';
 import {
   ExportBagFindings,
@@ -38,6 +38,8 @@ import { isTextProblem, MANIFEST_BOUNDS, parseText, readBagText, type ExportBagR
 
 const MANIFEST_PATH = `data/${MANIFEST}`;
 const INFO_PATH = 'bag-info.txt';
+/** Of bag-info.txt, read before the signature of a bag is known. */
+const INFO_CHARACTERS_MAX = 65_536;
 
 /** A report, with the manifest of the bag. */
 interface ExportBagInspection {
@@ -69,7 +71,7 @@ export async function inspectExportBag(
   const refused = key === null ? null : await checkBagSignature(tree, key);
   if (refused !== null) return { report: refused, manifest: null };
   const { report, files } = await inspectBag(tree);
-  if (infoValuesOf(report.info, OLD_BAG_LABEL).length > 0) throw oldFormatError('this bag');
+  refuseOtherBag(report.info);
   if (infoValuesOf(report.info, EXPORT_BAG_LABEL).length === 0) {
     return { report: { ...report, bundle: null, authentication: null }, manifest: null };
   }
@@ -162,12 +164,32 @@ const factsOf = (manifest: ExportBundle, artifacts: number): ExportBagFacts => (
 export async function checkBagSignature(tree: BagTree, key: NoteVerifier): Promise<ExportBagReport | null> {
   if (!(await hasFile(tree, PROOF_PATH))) return null;
   const read = await readProofCheckpoint(tree);
-  if (read === null) return REFUSED_REPORT;
+  if (read === null) {
+    // A later version may prove its bags in another way.
+    refuseOtherBag(await readBeginOfInfo(tree));
+    return REFUSED_REPORT;
+  }
   const { checkpoint, chain } = read;
   const own = readRotation(chain.at(-1) ?? '')?.rotation.new_key ?? key.vkey;
   const keys = followKeys(key, { key: own, chain });
   const isSigned = typeof keys !== 'string' && openCheckpoint(Buffer.from(checkpoint), keys) !== null;
   return isSigned ? null : REFUSED_REPORT;
+}
+
+/** Of bag-info.txt; nothing for a missing or an unreadable file. */
+async function readBeginOfInfo(tree: BagTree): Promise<readonly InfoElement[]> {
+  if (!(await hasFile(tree, INFO_PATH))) return [];
+  let text = '';
+  try {
+    for await (const piece of tree.read(INFO_PATH)) {
+      text += Buffer.from(piece).toString('latin1');
+      if (text.length > INFO_CHARACTERS_MAX) break;
+    }
+  } catch (error) {
+    if (error instanceof BagError) return [];
+    throw error;
+  }
+  return parseBagInfo(text.slice(0, INFO_CHARACTERS_MAX).split(/\r?\n/), { major: 1, minor: 0 }).elements;
 }
 
 async function hasFile(tree: BagTree, path: string): Promise<boolean> {

@@ -94,7 +94,13 @@ class PostgresCluster implements ClusterDirectory {
 
   async #read(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
     this.#checked ??= refuseOldTables((query, given) => this.#pool.read(query, given), this.#schema);
-    await this.#checked;
+    try {
+      await this.#checked;
+    } catch (error) {
+      // The server may only be away: the next query checks again.
+      this.#checked = null;
+      throw error;
+    }
     return this.#pool.read(text, values);
   }
 

@@ -54,12 +54,40 @@ afterAll(() => server?.stop());
     });
   };
 
+  test('the first rotation of a ledger needs no worker stopped: one that writes meanwhile stores nothing under the old key', async () => {
+    const [one, other] = [await openWorker(), await openWorker()];
+    const agent = await one.startAgent({ case: 'case-three' });
+    let writes = 0;
+    const submit = () =>
+      agent.submit(JSON.stringify(proposal('WRITE_FILE', { path: '/sandbox/b.md', content: `text ${(writes += 1)}` })));
+    expect(await submit()).toMatchObject({ outcome: 'SUCCESS' });
+    expect(keyFiles()).toEqual(['case-one.1.key', 'case-three.1.key', 'case-two.1.key']);
+    const rotation = other.rotateCaseKeys({ case: 'case-three', ...BY });
+    let hasEnded = false;
+    const isRotating = (): boolean => !hasEnded;
+    const settled = rotation.finally(() => (hasEnded = true));
+    while (isRotating()) expect(await submit()).toMatchObject({ outcome: 'SUCCESS' });
+    expect((await settled).rotations).toMatchObject([{ case_id: 'case-three', key_no: 1, resumed: false }]);
+    expect(writes).toBeGreaterThan(1);
+    expect(await submit()).toMatchObject({ outcome: 'SUCCESS' });
+    await agent.end();
+    await one.close();
+    await other.close();
+    expect(await keyNumbers('case-three')).toEqual([2]);
+    expect(keyFiles()).toEqual(['case-one.1.key', 'case-three.1.replaced', 'case-three.2.key', 'case-two.1.key']);
+    expect(await here('replay')).toMatchObject({ code: 0 });
+  }, 120_000);
+
   test('replaces the keys, and everything verifies and replays', async () => {
     expect(await rotate('--case', 'case-one')).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('case-one: key 2 replaces key 1'),
     });
-    expect(keyFiles()).toEqual(['case-one.1.replaced', 'case-one.2.key', 'case-two.1.key']);
+    expect(keyFiles().filter((name) => !name.startsWith('case-three'))).toEqual([
+      'case-one.1.replaced',
+      'case-one.2.key',
+      'case-two.1.key',
+    ]);
     expect([await keyNumbers('case-one'), await keyNumbers('case-two')]).toEqual([[2], [1]]);
     expect(await rotate('--cases', '--json')).toMatchObject({ code: 0 });
     expect([await keyNumbers('case-one'), await keyNumbers('case-two')]).toEqual([[3], [2]]);
