@@ -441,8 +441,8 @@ describe('S0-03 S0-04 S2-19 S2-20: a step has one outcome, one trace and one res
 });
 
 /**
- * The parts of a FINISH that waits for votes (test/runtime/approvals) and of actions that the caller executes
- * (test/runtime/agents/action-reports.test.ts), which are tested there.
+ * The parts of a FINISH that waits for votes (test/host/finish-with-pending-request.test.ts) and of actions that the
+ * caller executes (test/runtime/agents/action-reports.test.ts), which are tested there.
  */
 const ELSEWHERE = {
   states: ['AUTHORIZE.waiting', 'AUTHORIZE.counted', 'AUTHORIZE.delegating'],
