@@ -59,12 +59,14 @@ const AUDIENCES: Readonly<Record<string, readonly string[]>> = {
 
 /** What a person is shown because they may approve it, and what is written without what lanes withhold. */
 const PERSONS: Readonly<Record<string, readonly string[]>> = {
-  approval: ['src/runtime/content/read-content.ts', 'src/interfaces/http/routes/people-routes.ts'],
+  approval: ['src/interfaces/http/routes/people-routes.ts', 'src/runtime/content/read-content.ts'],
   approvals: ['src/interfaces/cli/commands/runs/approvals.ts', 'src/interfaces/http/routes/people-routes.ts'],
 };
 
-/** Adapters are the store; the page is browser code, and asks the service. */
-const FILES = filesIn('src', /\.tsx?$/).filter((path) => !/^src\/(?:adapters|inspector|ports)\//.test(path));
+/** The stores are what is read; the page is browser code, and asks the service. */
+const FILES = filesIn('src', /\.tsx?$/).filter(
+  (path) => !/^src\/(?:stores|interfaces\/inspector\/page|engine\/ports)\//.test(path),
+);
 const MADE_IN = 'src/runtime/content/audience.ts';
 
 /** The reads of content in a source, by their names. `artifact` alone is also what a pin names, and no call then. */
