@@ -5,8 +5,8 @@
 // A tree without flags behaves as it did before the first flag existed.
 //
 // To change what a machine does in a case that may already be in a ledger:
-//   1. Add a flag below, with the next number. The first has the number 0. Numbers are never reused, and no flag is ever
-//      removed. Code uses a constant in place of the number.
+//   1. Add a flag below, with the next number. The first has the number 0. Numbers are never reused, and no flag is
+//      ever removed. Code uses a constant in place of the number.
 //   2. Keep the old behaviour, and ask the policy that machines and functions receive: `policy.flags.has(N)`.
 //   3. Nothing else: new trees have the flag, and the golden histories prove that old trees decide as they did.
 
