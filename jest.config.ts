@@ -59,7 +59,7 @@ const config: Config = {
       ...suites,
       displayName: 'tests',
       testMatch: ['**/*.test.ts'],
-      testPathIgnorePatterns: ['\\.campaign\\.test\\.ts$', '/test/sdk/separate/'],
+      testPathIgnorePatterns: ['\\.campaign\\.test\\.ts$', '/test/interfaces/sdk/separate/'],
     },
     { ...suites, displayName: 'campaigns', testMatch: ['**/*.campaign.test.ts'] },
     ...separate,

@@ -63,7 +63,7 @@ const PERSONS: Readonly<Record<string, readonly string[]>> = {
   approvals: ['src/interfaces/cli/commands/runs/approvals.ts', 'src/interfaces/http/routes/people-routes.ts'],
 };
 
-/** Adapters are the store; the page is browser code, and asks the service. */
+/** The stores are what is read; the page is browser code, and asks the service. */
 const FILES = filesIn('src', /\.tsx?$/).filter(
   (path) => !/^src\/(?:stores|interfaces\/inspector\/page|engine\/ports)\//.test(path),
 );

@@ -30,7 +30,7 @@ export interface KeyFolder {
   readonly caseKeys: string;
   /** Who may do what over HTTP: the hash of each token. */
   readonly tokens: string;
-  /** The newest head of each worker of a shared ledger (adapters/ledger/kept-heads.ts). */
+  /** The newest head of each worker of a shared ledger (stores/ledger/kept-heads.ts). */
   readonly heads: string;
 }
 

@@ -37,7 +37,7 @@ test('every path that the pages name exists', () => {
 
 test('every npm script and variable that the pages name exists', () => {
   const { scripts } = JSON.parse(textOf('package.json')) as { readonly scripts: Record<string, string> };
-  const named = PAGES.flatMap((page) => [...textOf(page).matchAll(/`npm run ([\w:]+)/g)].map(([, name = '']) => name));
+  const named = PAGES.flatMap((page) => [...textOf(page).matchAll(/`npm run ([\w:-]+)/g)].map(([, name = '']) => name));
   expect(named.filter((name) => scripts[name] === undefined)).toEqual([]);
   const variables = [...textOf('docs/contributing.md').matchAll(/^\| `(TURNPIKE_WRITE_\w+)` \| `([^`]+)`/gm)];
   expect(variables.length).toBeGreaterThan(0);

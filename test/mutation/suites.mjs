@@ -4,7 +4,16 @@ import { readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
 /** Folders of test/ whose suites cover src/core/step, src/core/policy and machines within milliseconds. */
-const FOLDERS = ['step', 'policy', 'machines', 'session', 'kernel', 'run', 'replay'];
+const FOLDERS = [
+  'core/step',
+  'core/policy',
+  'machines',
+  'core/session',
+  'kernel',
+  'core/run',
+  'features/simulation',
+  'features/policy-lint',
+];
 
 /** Suites that need seconds each for what the others find as well, or top-level await, which a bundle cannot have. */
 const LEFT_OUT = new Set([
@@ -16,6 +25,7 @@ const LEFT_OUT = new Set([
   'test/kernel/tree.test.ts',
   'test/machines/governed.test.ts',
   'test/core/policy/policy-fuzz.test.ts',
+  'test/features/simulation/measure-coverage.test.ts',
   'test/features/simulation/simulate.test.ts',
   'test/kernel/replay/state-at.test.ts',
   'test/kernel/replay/tree-course.test.ts',

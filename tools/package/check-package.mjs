@@ -19,7 +19,7 @@ const SHIPPED = [
   /^docs\/(?!(?:decisions|pictures|examples\/(?:cluster|demo)|how-to\/source)\/|(?:architecture|contributing|performance)\.md)/,
   /^policies\//,
   /^(?:Dockerfile|packaging\/(?:turnpike\.service|opencode\/turnpike\.js))$/,
-  /^src\/identity\/tables\/LICENSE$/,
+  /^src\/core\/identity\/tables\/LICENSE$/,
   /^(?:README|CHANGELOG|SECURITY)\.md$/,
   /^(?:LICENSE|llms\.txt|package\.json)$/,
 ];

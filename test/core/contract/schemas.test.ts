@@ -1,6 +1,6 @@
 // The published JSON Schemas (policies/contract/v1/schemas) are generated from src/core/contract, and this is the
 // generator. Compare: any test run. Freeze, after a deliberate change of the contract:
-//   TURNPIKE_WRITE_SCHEMAS=1 npm test -- test/contract/schemas
+//   TURNPIKE_WRITE_SCHEMAS=1 npm test -- test/core/contract/schemas
 
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,7 +1,7 @@
 // D19: the package carries a pin manifest for its own policies, so that they are pinned wherever it is installed.
 //
 // After an edit of a policy file, renew it with
-//   TURNPIKE_WRITE_PINS=1 npm test -- test/policy/shipped-pins
+//   TURNPIKE_WRITE_PINS=1 npm test -- test/core/policy/shipped-pins
 // and commit both. The pin of a shipped file is its Git blob id: unlike the commit, it is known before the commit.
 
 import { valuesOf } from '../../../src/core/contract/policy/pins.js';
@@ -13,7 +13,7 @@ import { sha256 } from '../../../src/core/contract/hash.js';
 import { ACTION_POLICIES, CONTRACT_DIR } from '../../fixtures/shipped-policy.js';
 
 const PINS = join(CONTRACT_DIR, 'pins.json');
-const RENEW = 'policies changed: renew pins.json with TURNPIKE_WRITE_PINS=1 npm test -- test/policy/shipped-pins';
+const RENEW = 'policies changed: renew pins.json with TURNPIKE_WRITE_PINS=1 npm test -- test/core/policy/shipped-pins';
 
 const CODING = 'policy/actions.coding.yaml';
 const shippedFile = (path: string): Uint8Array => new Uint8Array(readFileSync(join(CONTRACT_DIR, path)));

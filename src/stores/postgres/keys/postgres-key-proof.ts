@@ -1,4 +1,4 @@
-// What a ledger in PostgreSQL says about the keys of its cases (adapters/keys/case-key-guard.ts).
+// What a ledger in PostgreSQL says about the keys of its cases (stores/keys/case-key-guard.ts).
 
 import type { TreeAppend } from '../../../engine/ports/ledger/ledger-store.js';
 import type { SealedContent } from '../../keys/case-key-guard.js';

@@ -24,7 +24,7 @@ const GROUPS = 'groups:';
 const isGroups = (block: string): boolean => block.startsWith(GROUPS);
 const [groups = ''] = blocksOf('yaml').filter(isGroups);
 
-/** Operators act without proposals: `test/runtime/operator` has their attempts. */
+/** Operators act without proposals: `test/host/governed-acts.test.ts` has their attempts. */
 const isOfOperators = (block: string): boolean => block.includes('Action::"erasure"');
 
 /** The policy of the shipped files and a block of the page, with a lane for its tools. */
