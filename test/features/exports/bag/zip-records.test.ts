@@ -4,11 +4,11 @@
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { closeSync, openSync, writeFileSync } from 'node:fs';
 import { crc32, deflateRawSync } from 'node:zlib';
-import { openBagZip } from '../../src/features/exports/bag/bag-zip.js';
-import { readZipContent, DEFLATED, STORED, type ZipItem } from '../../src/features/exports/bag/zip-content.js';
-import { endRecords, localHeader } from '../../src/features/exports/bag/zip-format.js';
-import { checkLayout, FileWindow, LayoutError, type ListedEntry } from '../../src/features/exports/bag/zip-layout.js';
-import { forgeZip, place } from '../features/exports/bagit/material.js';
+import { openBagZip } from '../../../../src/features/exports/bag/bag-zip.js';
+import { readZipContent, DEFLATED, STORED, type ZipItem } from '../../../../src/features/exports/bag/zip-content.js';
+import { endRecords, localHeader } from '../../../../src/features/exports/bag/zip-format.js';
+import { checkLayout, FileWindow, LayoutError, type ListedEntry } from '../../../../src/features/exports/bag/zip-layout.js';
+import { forgeZip, place } from '../bagit/material.js';
 
 const { at, remove } = place();
 afterAll(remove);
