@@ -11,11 +11,39 @@ import { ROOT, textOf } from './sources.js';
 
 const FIXTURE = 'test/fixtures/surface.txt';
 
+const RENAMED = 'a second name from before the types were renamed; the first stays';
+
 /**
- * Lines of the fixture that the code has no more, each with its reason. Writing the fixture anew keeps them, so that a
- * lost line always has a reason.
+ * Lines of the fixture that the code has no more, each with its reason; the members of an export go with it. Writing
+ * the fixture anew keeps them, so that a lost line always has a reason.
  */
-const GONE: Readonly<Record<string, string>> = {};
+const GONE: Readonly<Record<string, string>> = {
+  'export . Failed': RENAMED,
+  'export . NotExecuted': RENAMED,
+  'export . Reconciled': RENAMED,
+  'export . RequestReading': RENAMED,
+  'export . RunAt': RENAMED,
+  'export . SessionAt': RENAMED,
+  'export ./http Minted': RENAMED,
+  'export ./http Serving': RENAMED,
+  'export ./http SourceServing': RENAMED,
+  'export ./http joinedBooks': RENAMED,
+  'export ./http singleToken': RENAMED,
+  'export ./inspect XstateInspectServing': RENAMED,
+  'export ./mcp HttpServing': RENAMED,
+  'export ./mcp Leaving': RENAMED,
+  'export ./mcp StdioServing': RENAMED,
+  'export ./replay RunAt': RENAMED,
+  'export ./replay SessionAt': RENAMED,
+  'export-member . LedgerStore.allowRotations':
+    'it switched a store of an older format; format 1 has rotations from the start',
+  'export-member ./postgres SharedLedgerStore.allowRotations':
+    'it switched a store of an older format; format 1 has rotations from the start',
+};
+
+/** Whether a line is listed as gone, or is a member of an export that is. */
+const isGone = (line: string): boolean =>
+  Object.hasOwn(GONE, line) || Object.hasOwn(GONE, line.replace(/^export-member (\S+ [^.]+)\..*$/, 'export $1'));
 
 let present: readonly string[] = [];
 const linesOf = (text: string): readonly string[] => text.split('\n').filter((line) => line !== '');
@@ -33,7 +61,7 @@ beforeAll(async () => {
 
 test('no command, option, route, tool, code, rule, key, variable or export is lost', () => {
   const lines = new Set(present);
-  const lost = linesOf(textOf(FIXTURE)).filter((line) => !lines.has(line) && !Object.hasOwn(GONE, line));
+  const lost = linesOf(textOf(FIXTURE)).filter((line) => !lines.has(line) && !isGone(line));
   expect(lost).toEqual([]);
 });
 

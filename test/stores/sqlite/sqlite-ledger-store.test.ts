@@ -113,7 +113,7 @@ describe('the SQLite store', () => {
     });
 
     test.each([
-      ['of a later format', `user_version = ${FORMAT_VERSION + 1}`, 'LEDGER_UNAVAILABLE', /format 2.*knows 1.*use the/],
+      ['of a later format', `user_version = ${FORMAT_VERSION + 1}`, 'LEDGER_UNSUPPORTED', /format 2.*knows 1.*use the/],
       ['without a format', 'user_version = 0', 'LEDGER_TAMPERED', /is not a Turnpike ledger/],
       [
         'from before formats began again',
