@@ -85,8 +85,8 @@ export const MANIFEST_CASES: readonly BundleCase[] = [
     ['bundle.info_differs'],
   ],
   [
-    'bag-info.txt has another version',
-    info('Turnpike-Bag-Format: 1', 'Turnpike-Bag-Format: 2'),
+    'bag-info.txt has a format that does not exist',
+    info('Turnpike-Bag-Format: 1', 'Turnpike-Bag-Format: 0'),
     ['bundle.info_differs'],
   ],
   [
