@@ -43,8 +43,9 @@ const NOT_FOUND: Readonly<Record<'sqlite' | 'postgres', Readonly<Record<string, 
     'who performs an effect': 'duties.kind duties.performer_id duties.run_id duties.tree_id',
     'the workers':
       'performers.address performers.backend_pid performers.host performers.is_dead performers.joined_at ' +
-      'performers.overlay_epoch performers.performer_id performers.pid performers.started performers.version ' +
-      'performers.volume_id',
+      'performers.later_trees performers.overlay_epoch performers.performer_id performers.pid performers.refuses ' +
+      'performers.started performers.version performers.volume_id',
+    'which keys workers may use: the key history says which key signs': 'meta.is_rotating meta.rotations',
   },
 };
 const unexpected = (kind: keyof typeof NOT_FOUND, { missed }: Found): readonly string[] => {
