@@ -3,7 +3,7 @@
 import { dirname } from 'node:path';
 import Type from 'typebox';
 import type { Effect, EffectResult } from '../../core/contract/run/effect.js';
-import { EXPORT_BUNDLE, ExportBundle } from '../../core/contract/evidence/export-bundle.js';
+import { ExportBundle } from '../../core/contract/evidence/export-bundle.js';
 import { Label } from '../../core/contract/policy/labels.js';
 import { closed, Identifier, OneOf, PolicyVersions, Timestamp } from '../../core/contract/shapes.js';
 import { isConforming } from '../../core/contract/validators.js';

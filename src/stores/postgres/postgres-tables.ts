@@ -65,7 +65,10 @@ export async function openCopiedTables(
   migrations = MIGRATIONS,
 ): Promise<void> {
   const format = await requireFormat(client, schema);
-  if (readOnly) return requireNewestFormat(newestFormat(migrations), format);
+  if (readOnly) {
+    requireNewestFormat(newestFormat(migrations), format);
+    return;
+  }
   if (pendingMigrations(migrations, format).length > 0) {
     await inTransaction(client, schema, async () =>
       // Another process may have migrated them meanwhile.

@@ -12,7 +12,6 @@ import { LedgerError, usageError } from '../../../core/errors.js';
 import type { LedgerCopyTarget } from '../../../engine/ports/ledger/ledger-copy.js';
 import type { LedgerStore } from '../../../engine/ports/ledger/ledger-store.js';
 import { erasureSealOf, isVacant, makeFolder, sqliteFiles } from '../../../home/home.js';
-import { readHomeHistory } from '../../../home/ledger-key.js';
 import { sharedExports, storeFile, volumeFiles } from '../../../home/store-home.js';
 import { ignoreInGit } from '../../../home/tracked-keys.js';
 import type { LedgerLocation } from './copy-location.js';

@@ -23,8 +23,9 @@ export async function readFormat(read: ReadRows, schema: string): Promise<number
 }
 
 /** @throws LedgerError LEDGER_UNSUPPORTED for a ledger whose formats this version does not know */
-export const refuseOldTables = async (read: ReadRows, schema: string): Promise<void> =>
-  void (await hasTables(read, schema));
+export async function refuseOldTables(read: ReadRows, schema: string): Promise<void> {
+  await hasTables(read, schema);
+}
 
 async function hasTables(read: ReadRows, schema: string): Promise<boolean> {
   const found = (await read(META_COLUMNS, [schema])).map((row) => row['name']);
