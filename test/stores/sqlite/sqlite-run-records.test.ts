@@ -6,7 +6,7 @@ import { SqliteArchives } from '../../../src/stores/sqlite/content/sqlite-archiv
 import { SqliteArtifacts } from '../../../src/stores/sqlite/content/sqlite-artifacts.js';
 import type { SqliteConnection } from '../../../src/stores/sqlite/sqlite-binding.js';
 import { openDatabase } from '../../../src/stores/sqlite/sqlite-database.js';
-import { createSqliteStore, openSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
+import { createSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
 import { SqliteMarkNumbers } from '../../../src/stores/sqlite/sqlite-mark-numbers.js';
 import { SqliteReader } from '../../../src/stores/sqlite/sqlite-reader.js';
 import { SqliteTail } from '../../../src/stores/sqlite/sqlite-tail.js';
@@ -30,8 +30,6 @@ const keep = (one: LedgerStore): LedgerStore => {
   opened.push(one);
   return one;
 };
-const unrecorded = async (of = store): Promise<readonly string[]> =>
-  (await all(of.runRecords.unrecorded())).map(({ tree_id }) => tree_id);
 const exec = (sql: string) => withDatabase(at.file, (db) => void db.exec(sql));
 
 beforeEach(async () => {

@@ -3,7 +3,7 @@
 import { describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
 import { createCatalogue, type Registrations } from '../../../../src/core/contract/policy/catalogue.js';
-import { ARGUMENT_CAUSES, FAULTS, messageOf } from '../../../../src/core/contract/fault.js';
+import { ARGUMENT_CAUSES, messageOf } from '../../../../src/core/contract/fault.js';
 import type { Policy } from '../../../../src/core/policy/policy.js';
 import { newStepDraft, runCheckPhases } from '../../../../src/core/step/step-draft.js';
 import { tableOf } from '../../../docs/tables.js';
