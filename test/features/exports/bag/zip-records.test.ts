@@ -7,7 +7,12 @@ import { crc32, deflateRawSync } from 'node:zlib';
 import { openBagZip } from '../../../../src/features/exports/bag/bag-zip.js';
 import { readZipContent, DEFLATED, STORED, type ZipItem } from '../../../../src/features/exports/bag/zip-content.js';
 import { endRecords, localHeader } from '../../../../src/features/exports/bag/zip-format.js';
-import { checkLayout, FileWindow, LayoutError, type ListedEntry } from '../../../../src/features/exports/bag/zip-layout.js';
+import {
+  checkLayout,
+  FileWindow,
+  LayoutError,
+  type ListedEntry,
+} from '../../../../src/features/exports/bag/zip-layout.js';
 import { forgeZip, place } from '../bagit/material.js';
 
 const { at, remove } = place();
