@@ -12,7 +12,7 @@ import { InvariantError, laterFormatError, LedgerError } from '../../core/errors
 export interface Migration<Database, Result> {
   readonly from: number;
   readonly to: number;
-  /** Runs within the open transaction. Whoever calls it records the format. */
+  /** Runs within the open transaction. The caller records the format. */
   readonly apply: (database: Database) => Result;
 }
 

@@ -7,7 +7,7 @@ import { caseRotationTreeId } from '../../../src/home/keys/rotate-case-keys.js';
 import { readGolden } from '../../fixtures/golden-history.js';
 
 describe('the golden history rotated-case', () => {
-  test('C100: is unmodified, replays as recorded, and contains what flag 21 records', async () => {
+  test('C100: is unmodified, replays as recorded, and contains the rotation of a case key', async () => {
     await readGolden('rotated-case', async (reader) => {
       expect(await reader.verify()).toMatchObject({ ok: true });
       expect(await reader.replay()).toMatchObject({ ok: true, difference: null });

@@ -6,7 +6,7 @@ import { readRestoreHistory, restoreTreeId } from '../../../src/engine/suspensio
 import { readGolden } from '../../fixtures/golden-history.js';
 
 describe('the golden history restored', () => {
-  test('U-06: is unmodified, replays as recorded, and contains what flag 19 records', async () => {
+  test('U-06: is unmodified, replays as recorded, and contains the restore', async () => {
     await readGolden('restored', async (reader, store) => {
       expect(await reader.verify()).toMatchObject({ ok: true });
       expect(await reader.replay()).toMatchObject({ ok: true, difference: null });

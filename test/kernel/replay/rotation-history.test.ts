@@ -8,7 +8,7 @@ import { rotationTreeId } from '../../../src/home/keys/rotate-ledger-key.js';
 import { readGolden } from '../../fixtures/golden-history.js';
 
 describe('the golden history rotated', () => {
-  test('U-06: is unmodified, replays as recorded, and contains what flag 17 records', async () => {
+  test('U-06: is unmodified, replays as recorded, and contains the key rotation', async () => {
     await readGolden('rotated', async (reader) => {
       expect(await reader.verify()).toMatchObject({ ok: true });
       expect(await reader.replay()).toMatchObject({ ok: true, difference: null });

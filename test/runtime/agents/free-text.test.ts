@@ -252,7 +252,7 @@ function textsIn(schema: unknown, path: string): readonly string[] {
   ];
 }
 
-/** The value of each of them in a tree with behaviour flag 11. */
+/** The value of each of them in the recorded tree. */
 const CLASSIFIED: Readonly<Record<string, string>> = {
   'acknowledge.gate_attempt_id': "an id of the session's own, or a hash",
   'actor.actor_id': 'a name that operators give',

@@ -1,4 +1,4 @@
-// The migrations of a ledger in PostgreSQL, with a planted second format, and tables of formats that nobody reads.
+// The migrations of a ledger in PostgreSQL, with a planted second format, and tables whose format this version refuses.
 
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { openPostgresCluster } from '../../../src/stores/postgres/cluster/postgres-cluster.js';
