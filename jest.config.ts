@@ -29,6 +29,11 @@ const WITHOUT_TREES = [
   'engine/(reservations/case-reservations|head-writer|timers)',
   'runtime/case/case-history',
   'features/(exports/verify/verify-bag|promotions/content-search|sessions/checks/check-effects)',
+  'features/(exports/bag(it)?|identity/provider|policy-lint|telemetry/otel|upstreams/mcp)/.*',
+  'features/hooks/(client-files/|clients/|dialects|offered-tools|opencode-plugin|recorded-events).*',
+  '(features/simulation|home/policy)/.*',
+  // What folds recorded histories: `kernel/oracle` compares the interpreters.
+  'kernel/replay/.*',
   'runtime/storage/storage-guard',
   // What a machine offers: the kernel of a disk.
   'crash/mount-namespace',

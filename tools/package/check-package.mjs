@@ -55,7 +55,7 @@ for (const path of paths) {
   if (!SHIPPED.some((pattern) => pattern.test(path))) problems.push(`${path} should not be in the tarball`);
 }
 for (const path of packageFiles()) {
-  // The code also finds what the build has written beside it.
+  // The code also finds what the build has written to the output folder.
   if (!paths.some((packed) => packed.startsWith(path) || packed.startsWith(`dist/${path}`)))
     problems.push(`${path} is read by the code and not in the tarball`);
 }
