@@ -2,10 +2,9 @@
 // collects it; machines have no other side effect.
 
 import type { Effect, GatherRequest } from '../src/core/contract/run/effect.js';
-import type { ProposalMark } from '../src/core/contract/run/entry.js';
+import type { FeatureEntries, ProposalMark } from '../src/core/contract/run/entry.js';
 import type { TerminalState } from '../src/core/contract/run/run-state.js';
 import type { StepTraceDraft } from '../src/core/contract/run/step-trace.js';
-import type { SessionEventDraft } from '../src/core/session/turn-builder.js';
 import type { AuditDraft, RunCreatedDraft } from '../src/core/run/audit-events.js';
 
 /** Work for the engine. Its result comes back as an input to the same run. */
@@ -39,12 +38,21 @@ export interface RunTermination {
 /** The kernel sets `seq`. */
 export type MarkDraft = { -readonly [K in keyof ProposalMark]: ProposalMark[K] };
 
+/** An entry of a feature. The kernel sets its `timestamp_utc`. */
+type FeatureEmission = {
+  readonly [T in keyof FeatureEntries]: {
+    readonly type: 'feature_entry';
+    readonly entry_type: T;
+    readonly body: { -readonly [K in keyof FeatureEntries[T]]: FeatureEntries[T][K] };
+  };
+}[keyof FeatureEntries];
+
 /** What a machine emits while it takes one event. The kernel turns emissions into a decision. */
 export type Emission =
   | { readonly type: 'run_created'; readonly body: RunCreatedDraft }
   | { readonly type: 'audit_event'; readonly body: AuditDraft }
   | { readonly type: 'step_trace'; readonly body: StepTraceDraft }
-  | { readonly type: 'session_event'; readonly body: SessionEventDraft }
+  | FeatureEmission
   | { readonly type: 'command'; readonly command: Command }
   | { readonly type: 'reply'; readonly reply: Reply }
   | { readonly type: 'mark'; readonly mark: MarkDraft }

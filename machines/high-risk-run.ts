@@ -22,7 +22,6 @@ import type { Policy } from '../src/core/policy/policy.js';
 import { denyCondition, type Verdict } from '../src/core/policy/verdict.js';
 import { withRecordedNames } from '../src/core/step/requests/recorded-names.js';
 import { canLeavePartialOutputs } from '../src/core/step/requests/mediated-request.js';
-import { REVIEW_PHASE, RUN_VERIFICATION } from '../src/core/session/checks.js';
 import { effectLimits } from '../src/core/step/execute.js';
 import { authorizeRequest, type RequiredApproval, type MediatedRequest } from './mediated-memory.js';
 import type { MediatedInput, MediatedLogic } from './mediated.js';
@@ -32,13 +31,15 @@ import { askConditions, subjectOf } from '../src/core/step/conditions/run-condit
 export interface HighRiskAction {
   readonly action: string;
   readonly args: JsonObject;
+  /** The tool that a lane must list for it, if a feature starts the run; absent for a request of a person. */
+  readonly tool?: string;
 }
 
-/** The kinds of runs that no agent starts: those that people start, and the verifications and reviews of a session. */
+/** The kinds of runs that no agent starts: those that people start, and those that features start. */
 export type StartableRunKind = HighRiskKind | 'tool_gateway';
 export type StartableLogicByKind = Readonly<Record<StartableRunKind, MediatedLogic>>;
 
-/** Starts a promotion or export for a person, or a check for a session. */
+/** Starts a promotion or export for a person, or a run of a feature. */
 export interface StartRunEvent {
   readonly type: 'START_RUN';
   readonly run_kind: StartableRunKind;
@@ -48,7 +49,7 @@ export interface StartRunEvent {
   readonly role_id: string;
   readonly lane_id: string;
   readonly act: HighRiskAction;
-  /** The request, as the artifact that came with the input; null if it comes from the session's spec. */
+  /** The request, as the artifact that came with the input; null if a feature starts the run. */
   readonly request: ArtifactRef | null;
   /** The sources of the promotion or export. */
   readonly inputs: readonly ArtifactRef[];
@@ -123,16 +124,16 @@ function requestOf(
 /** A promotion writes shared knowledge. An export returns a bundle, in a lane that lists its tool. */
 function targetFields(
   run: RunContext,
-  { action, args }: HighRiskAction,
+  { action, args, tool }: HighRiskAction,
   isFromPerson: boolean,
   { catalogue }: Policy,
 ): Omit<PrivilegedRequest, 'artifact_flags' | 'label'> {
   if (run.run_kind === 'tool_gateway' && isFromPerson) {
-    const tool = isOperatorAction(action) ? OPERATOR_ACTS[action].tool : null;
-    return { ...EMPTY_REQUEST, tool, target_case_id: run.case_id, operator: true };
+    const operatorTool = isOperatorAction(action) ? OPERATOR_ACTS[action].tool : null;
+    return { ...EMPTY_REQUEST, tool: operatorTool, target_case_id: run.case_id, operator: true };
   }
   if (run.run_kind === 'tool_gateway') {
-    return { ...EMPTY_REQUEST, tool: CHECK_TOOLS[action] ?? null, target_case_id: run.case_id };
+    return { ...EMPTY_REQUEST, tool: tool ?? null, target_case_id: run.case_id };
   }
   if (run.run_kind === 'export') {
     return { ...EMPTY_REQUEST, tool: EXPORT_TOOL, target_case_id: run.case_id, destination: 'outside', plane: 'case' };
@@ -152,12 +153,6 @@ function targetFields(
     promotes: true,
   };
 }
-
-/** The tools that a lane must list for the checks of a session (C68, C70). */
-export const CHECK_TOOLS: Readonly<Record<string, string | undefined>> = {
-  [RUN_VERIFICATION]: 'session.verify',
-  [REVIEW_PHASE]: 'session.review',
-};
 
 /** The tool that a lane must list for runs that create a bundle. */
 export const EXPORT_TOOL = 'export_bundle.create';

@@ -1,3 +1,4 @@
+import type { AnyStateMachine } from 'xstate';
 import { canonicalJson } from '../src/core/contract/canonical-json.js';
 import type { Catalogue } from '../src/core/contract/policy/catalogue.js';
 import type { Policy } from '../src/core/policy/policy.js';
@@ -5,23 +6,15 @@ import { createAgentMachine, type AgentMachine } from './agent.js';
 import { NO_FLAGS, type Flags } from './flags.js';
 import { createMediatedMachine, type MediatedLogic, type MediatedMachine } from './mediated.js';
 import { createOrchestratorMachine, type OrchestratorMachine } from './orchestrator.js';
-import { createSessionMachine, type SessionMachine } from './session.js';
 import { createStepMachine, type StepMachine } from './step.js';
 
-export {
-  createAgentMachine,
-  createMediatedMachine,
-  createOrchestratorMachine,
-  createSessionMachine,
-  createStepMachine,
-};
-export type { AgentMachine, MediatedMachine, OrchestratorMachine, SessionMachine, StepMachine };
+export { createAgentMachine, createMediatedMachine, createOrchestratorMachine, createStepMachine };
+export type { AgentMachine, MediatedMachine, OrchestratorMachine, StepMachine };
 export type { Command, Emission, Reply } from './emission.js';
 export { FLAGS, type Flag, type Flags } from './flags.js';
 
 /** The machines of one run tree, all under the same policy. */
 export interface Machines {
-  readonly session: SessionMachine;
   readonly orchestrator: OrchestratorMachine;
   readonly agent: AgentMachine;
   readonly step: StepMachine;
@@ -40,7 +33,7 @@ export function createMachines(policy: Policy): Machines {
     export: standalone,
     tool_gateway: standalone,
   });
-  return { session: createSessionMachine(orchestrator), orchestrator, agent, step, mediated };
+  return { orchestrator, agent, step, mediated };
 }
 
 /**
@@ -52,10 +45,11 @@ export function machineDefinitions(
   { registrations }: Catalogue,
   flags: Flags = NO_FLAGS,
   cedar: { readonly language: string; readonly engine: string } | null = null,
+  roots: Readonly<Record<string, AnyStateMachine>> = {},
 ): string {
-  const { session, orchestrator, agent, step, mediated } = machines;
+  const { orchestrator, agent, step, mediated } = machines;
   return canonicalJson({
-    session: asData(session.config),
+    ...Object.fromEntries(Object.entries(roots).map(([name, { config }]) => [name, asData(config)])),
     orchestrator: asData(orchestrator.config),
     agent: asData(agent.config),
     step: asData(step.config),

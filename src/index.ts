@@ -6,9 +6,9 @@ export { openSandbox } from './sandbox/files/file-sandbox.js';
 export { sqlDatabase, type SqlDatabaseOptions } from './stores/records/sql-database.js';
 export { winstonLog } from './system/winston-log.js';
 export type { StepResponse } from './core/contract/run/response.js';
-export type { SessionAnswer, SessionData } from './core/contract/session/session-answer.js';
-export type { VerificationReceipt } from './core/contract/session/session.js';
-export type { SessionSpec } from './core/contract/session/session-spec.js';
+export type { SessionAnswer, SessionData } from './features/sessions/contract/session-answer.js';
+export type { VerificationReceipt } from './features/sessions/contract/session.js';
+export type { SessionSpec } from './features/sessions/contract/session-spec.js';
 export type { RunRecord } from './core/contract/run/run-record.js';
 export type { TraceCarrier } from './core/contract/trace-context.js';
 export type { RunState } from './core/contract/run/run-state.js';
@@ -39,7 +39,7 @@ export type {
   AgentTurn,
   RequestOutcome,
 } from './engine/ports/agent.js';
-export type { ReviewOrder, Review } from './engine/ports/reviewer.js';
+export type { ReviewOrder, Review } from './features/sessions/checks/reviewer.js';
 export type { Clock } from './engine/ports/clock.js';
 export type { Sandbox } from './engine/ports/effects/sandbox.js';
 export type { Ids } from './engine/ports/ids.js';
@@ -50,7 +50,8 @@ export type { PolicySource } from './engine/ports/policy-source.js';
 export type { RecordDatabase } from './engine/ports/effects/records.js';
 export type { Telemetry } from './engine/ports/telemetry.js';
 export type { ReplayReport } from './kernel/replay/replay.js';
-export type { LedgerState, RunSnapshot, SessionSnapshot } from './kernel/replay/ledger-state.js';
+export type { LedgerState, RunSnapshot } from './kernel/replay/ledger-state.js';
+export type { SessionSnapshot } from './features/sessions/tree/session-of.js';
 export type { AgentLoopReport, RunAgentOptions, StopReason } from './features/models/run-agent.js';
 export type { ContentRequest, ReadRequestOptions } from './runtime/content/read-content.js';
 export type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './runtime/agents/agent-run.js';
@@ -110,5 +111,10 @@ export {
   type ReadOptionsOptions,
 } from './host/configuration/turnpike-configuration.js';
 export { openTurnpike, type Turnpike, type TurnpikeOptions } from './host/turnpike.js';
-export { commandHash, verifyReceipt, type ReceiptSubject, type ReceiptVerdict } from './core/session/receipt.js';
+export {
+  commandHash,
+  verifyReceipt,
+  type ReceiptSubject,
+  type ReceiptVerdict,
+} from './features/sessions/rules/receipt.js';
 export { renderAgentOutput } from './core/step/render-agent-output.js';

@@ -12,7 +12,9 @@ const RECORDED_LAYERS = [
   'src/kernel/',
   'src/engine/',
   'src/kernel/replay/',
-  'src/core/session/',
+  'src/features/sessions/issued-steps.ts',
+  'src/features/sessions/rules/',
+  'src/features/sessions/tree/',
   'src/interfaces/inspector/page/',
 ];
 

@@ -42,7 +42,8 @@ const FORBIDDEN = new Set<string>(IDENTIFIER_WORDS);
 const isForbidden = (name: string): boolean => wordsOf(name).some((word) => FORBIDDEN.has(word));
 
 /** Files whose interfaces are stored: entries, snapshots of machines and sessions, packets. */
-const STORED = /^(?:machines\/|src\/core\/contract\/|src\/core\/session\/session-state\.ts)/;
+const STORED =
+  /^(?:machines\/|src\/core\/contract\/|src\/features\/sessions\/(?:contract|machine)\/|src\/features\/sessions\/rules\/session-state\.ts)/;
 
 /** Names in recorded bytes: members of the published schemas, and of the interfaces that are stored. */
 function findRecordedNames(): readonly string[] {

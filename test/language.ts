@@ -77,7 +77,8 @@ export const FILE_NAMES: Readonly<Record<string, string>> = {
   'src/core/ledger/proof/dsse.ts': 'the standard of the format: Dead Simple Signing Envelope',
   'src/interfaces/replay/jest-matchers.ts': 'the term of Jest for what the file exports',
   'src/interfaces/http/routes/openapi-document.ts': 'the standard of the document: OpenAPI, one word',
+  'src/published/contract.ts': 'the entry `turnpike/contract` of the package',
   'src/interfaces/inspector/inspect.ts': 'the entry `turnpike/inspect` of the package',
-  'src/core/session/agent-activity.ts': 'names both what agents report and how long they are silent',
-  'src/core/session/progress.ts': 'how much of a spec a session has finished: statuses, gates and phases',
+  'src/features/sessions/rules/agent-activity.ts': 'names both what agents report and how long they are silent',
+  'src/features/sessions/rules/progress.ts': 'how much of a spec a session has finished: statuses, gates and phases',
 };

@@ -2,6 +2,7 @@
 // others do not load it.
 
 import { resolve } from 'node:path';
+import { declareFeatures } from '../features/registry.js';
 import type { StepResponse } from '../core/contract/run/response.js';
 import type { PolicyVersions } from '../core/contract/shapes.js';
 import { DRAIN_MS, waitAtMost } from '../engine/timers.js';
@@ -180,6 +181,7 @@ export const openTurnpike = async (options: TurnpikeOptions): Promise<Turnpike> 
 
 /** `openTurnpike` on an existing environment, which is closed with the Turnpike or if opening fails. */
 export async function openTurnpikeIn(environment: StorageEnvironment, options: TurnpikeOptions): Promise<Turnpike> {
+  declareFeatures();
   const { home, keys = home, state = home, store, anchor } = environment;
   // Close steps, run in reverse order at the end or when opening fails.
   const opened: CloseStep[] = [() => environment.release?.(), () => store.close(), () => anchor.close()];

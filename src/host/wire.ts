@@ -10,7 +10,7 @@ import { overlayFile, overlayFiles } from '../home/policy/overlay-file.js';
 import { scheduleNextTurn, systemPace } from '../system/system-pace.js';
 import { policySource } from '../home/policy/policy-source.js';
 import { ephemeralKey, sessionKey } from '../stores/keys/session-key.js';
-import { specFiles } from '../system/files/spec-files.js';
+import { specFiles } from '../features/sessions/spec/read-spec-files.js';
 import { openSandbox } from '../sandbox/files/file-sandbox.js';
 import { sqliteHistoryCache } from '../stores/sqlite/sqlite-history-cache.js';
 import { systemClock, watchSystemClock } from '../system/system-clock.js';

@@ -1,7 +1,6 @@
 // Readers for the parts of a machine's context that other modules need.
 
 import type { ApprovalBook } from '../core/contract/run/approval.js';
-import type { SessionState } from '../core/session/session-state.js';
 import type { Label } from '../core/contract/policy/labels.js';
 
 /** The approval book of a run: an agent run has its own, a mediated run has the one that belongs to its request. */
@@ -12,12 +11,6 @@ export function readApprovalBook(memory: unknown): ApprovalBook | null {
   };
   return approvals ?? approval?.book ?? null;
 }
-
-/**
- * The session in a session machine's context, or in its output once the machine is done; null for any other machine.
- */
-export const readSession = (memory: unknown): SessionState | null =>
-  ((memory ?? {}) as { readonly session?: SessionState }).session ?? null;
 
 /** The label of everything that an agent has read, from its machine's context; null for any other machine. */
 export const readLabel = (memory: unknown): Label | null =>

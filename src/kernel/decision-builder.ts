@@ -3,6 +3,7 @@
 
 import type { Command, Emission, RunTermination, Reply } from '../../machines/emission.js';
 import type { Artifact } from '../core/contract/artifact-ref.js';
+import type { Effect } from '../core/contract/run/effect.js';
 import type { AuditEvent } from '../core/contract/run/audit-event.js';
 import {
   NO_PREV,
@@ -18,7 +19,6 @@ import { sealEntry } from '../core/ledger/seal-entry.js';
 import type { AuditDraft } from '../core/run/audit-events.js';
 import type { Decision, Timer } from './decision.js';
 import { contextOf } from './root-context.js';
-import { TouchedFiles } from './touched-files.js';
 import type { RunContext } from '../core/contract/run/run-context.js';
 import type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
 
@@ -64,7 +64,6 @@ export class DecisionBuilder {
   /** Contexts of the mediated runs that have not ended. */
   #mediated = new Map<string, RunContext>();
   #unsettled = new Map<string, UnsettledRun>();
-  readonly #touchedFiles = new TouchedFiles();
 
   constructor(tree_id: string) {
     this.#tree_id = tree_id;
@@ -107,8 +106,7 @@ export class DecisionBuilder {
   }
 
   /** Records that an attempt succeeded. This settles every unknown attempt with the same idempotency key. */
-  noteDone({ effect }: PerformCommand): void {
-    this.#touchedFiles.addChanges(effect);
+  noteDone(effect: Effect): void {
     for (const [run_id, { idempotency_key }] of this.#unsettled) {
       if (idempotency_key === effect.idempotency_key) this.#unsettled.delete(run_id);
     }
@@ -132,11 +130,6 @@ export class DecisionBuilder {
       if (known !== undefined) return known.context;
     }
     return null;
-  }
-
-  /** The files that agent runs have changed in their sandboxes. Only the trees of sessions record them. */
-  get touchedFiles(): TouchedFiles {
-    return this.#touchedFiles;
   }
 
   /**
@@ -165,8 +158,7 @@ export class DecisionBuilder {
     if (this.#pending.get(command.run_id) === command) this.#pending.delete(command.run_id);
   }
 
-  restore({ seq, prev, runs, pending, timers, unsettled, mediated, touched }: TreeSnapshot): void {
-    this.#touchedFiles.restore(touched ?? []);
+  restore({ seq, prev, runs, pending, timers, unsettled, mediated }: TreeSnapshot): void {
     this.#seq = seq;
     this.#prev = prev;
     this.#runs = new Map(runs.map((known) => [known.context.run_id, known]));
@@ -196,9 +188,9 @@ export class DecisionBuilder {
         emission.body.completed_at = this.#now;
         this.#append('step_trace', emission.body);
         break;
-      case 'session_event':
+      case 'feature_entry':
         emission.body.timestamp_utc = this.#now;
-        this.#append('session_event', emission.body);
+        this.#append(emission.entry_type, emission.body);
         break;
       case 'command':
         this.#pending.set(emission.command.run_id, emission.command);

@@ -17,11 +17,16 @@ import {
   type RecordedInput,
   type SealedEntry,
 } from '../core/contract/run/entry.js';
+import {
+  featureInputKind,
+  missingFeature,
+  missingFeatureError,
+  type RecordedByFeature,
+} from '../core/contract/run/feature-vocabulary.js';
 import { isJsonObject } from '../core/contract/json.js';
 import { storedPayloadRef } from '../core/contract/run/payload-prefix.js';
 import { canonicalJson } from '../core/contract/canonical-json.js';
 import { optionalValues } from '../core/contract/policy/pins.js';
-import type { SessionCommand } from '../core/contract/session/session-command.js';
 import { isRecordedInput } from '../core/contract/validators.js';
 import type { LedgerError } from '../core/errors.js';
 import type { Decision } from './decision.js';
@@ -107,7 +112,10 @@ export class Fold {
   }
 
   #applyInput(found: RecordedEntry, storedArtifacts: readonly StoredArtifact[]): FoldResult {
-    const recorded = parseInput(found.text);
+    const body = parseInputBody(found.text);
+    const missing = missingFeature(body);
+    if (missing !== null) return { unsupported: missingFeatureError(missing) };
+    const recorded = isRecordedInput(body) ? body : null;
     if (recorded === null) {
       return { difference: this.#toDifference('entry.unexpected', found.seq, null, found.text) };
     }
@@ -167,12 +175,17 @@ export function referencesOf(input: RecordedInput): readonly ArtifactRef[] {
   switch (input.kind) {
     case 'open':
       return [...pinReferences(input), ...(input.notes ?? [])];
-    case 'open_session':
-      return [...pinReferences(input), input.spec, ...(input.notes ?? [])];
+    case 'end':
+    case 'interrupt':
+    case 'wake':
+    case 'facts':
+    case 'vote':
+    case 'access':
+    case 'restore':
+    case 'rotate_key':
+      return [];
     case 'start_agent':
       return input.given ?? [];
-    case 'session':
-      return commandReferences(input.command);
     case 'proposal':
       return [storedPayloadRef(input), ...optionalRef(input.prompt), ...optionalRef(input.seen?.response)];
     case 'start_run':
@@ -185,23 +198,15 @@ export function referencesOf(input: RecordedInput): readonly ArtifactRef[] {
     case 'resolve':
       return optionalRef(input.note_ref);
     default:
-      return [];
+      return featureReferences(input);
   }
 }
 
-function commandReferences(command: SessionCommand): readonly ArtifactRef[] {
-  switch (command.name) {
-    case 'rebase':
-      return [command.spec];
-    case 'next':
-      return optionalRef(command.report);
-    case 'pause':
-    case 'end':
-    case 'waive':
-      return optionalRef(command.note_ref);
-    default:
-      return [];
-  }
+function featureReferences(input: RecordedInput & RecordedByFeature): readonly ArtifactRef[] {
+  const kind = featureInputKind(input.kind);
+  if (kind === null) throw missingFeatureError(input.feature);
+  const own = kind.references(input);
+  return isOpeningInput(input) ? [...pinReferences(input), ...own, ...(input.notes ?? [])] : own;
 }
 
 /** The first policy or machine definition that is not pinned as system content. Content of a case can be withheld. */
@@ -238,15 +243,11 @@ function findMismatch(references: readonly ArtifactRef[], artifacts: readonly St
   return null;
 }
 
-/**
- * Parses the input of an entry; null if it is malformed. The text may have been tampered with; the fold verifies it.
- */
-function parseInput(text: string): RecordedInput | null {
+/** Parses the body of an input; null if it is malformed. The text may have been tampered with; the fold verifies it. */
+function parseInputBody(text: string): unknown {
   try {
     const entry: unknown = JSON.parse(text);
-    if (!isJsonObject(entry) || entry['type'] !== 'input' || !isJsonObject(entry['body'])) return null;
-    const body = entry['body'];
-    return isRecordedInput(body) ? body : null;
+    return isJsonObject(entry) && entry['type'] === 'input' ? entry['body'] : null;
   } catch {
     return null;
   }

@@ -5,7 +5,6 @@ import type { StartRunEvent } from '../../machines/high-risk-run.js';
 import type { ReportEvent } from '../../machines/external/caller-report.js';
 import type { MediatedEvent, ResultEvent } from '../../machines/mediated.js';
 import type { OrchestratorEvent } from '../../machines/orchestrator.js';
-import type { CommandEvent } from '../../machines/session.js';
 import type { StepEvent } from '../../machines/step.js';
 import type { ApprovalBallot } from '../core/contract/run/approval.js';
 import type { GatheredFacts, SandboxFacts } from '../core/contract/run/effect.js';
@@ -14,19 +13,15 @@ import type {
   ProposalInput,
   ReportInput,
   ResultInput,
-  SessionInput,
   StartRunInput,
   VoteInput,
 } from '../core/contract/run/entry.js';
 import type { Artifact } from '../core/contract/artifact-ref.js';
 import { toCancelReason } from '../core/contract/free-text.js';
-import { isJsonObject, type JsonObject } from '../core/contract/json.js';
-import { SessionSpec } from '../core/contract/session/session-spec.js';
+import { isJsonObject } from '../core/contract/json.js';
 import { attachText } from '../core/step/explanation/tool-words.js';
-import { isConforming } from '../core/contract/validators.js';
 import { InvariantError } from '../core/errors.js';
 import type { Policy } from '../core/policy/policy.js';
-import type { StepWork } from '../core/session/turn-builder.js';
 import type { TreeInput } from './decision.js';
 import { canHavePrefix } from './payload-limit.js';
 
@@ -60,14 +55,13 @@ export function toMachineEvent(
       return startRunEvent(recorded, materials);
     case 'vote':
       return { type: 'VOTE', ballot: ballotOf(recorded), overlay: recorded.overlay };
-    case 'open_session':
-    case 'session':
-      throw new InvariantError('a session command needs the state of the tree: use `commandEvent`');
     case 'resolve':
     case 'access':
     case 'restore':
     case 'rotate_key':
       throw new InvariantError(`\`${recorded.kind}\` changes no run, so it has no machine event`);
+    default:
+      throw new InvariantError('an input of a feature has no machine event: its feature decides it');
   }
 }
 
@@ -152,36 +146,6 @@ function startRunEvent(recorded: StartRunInput, [material]: readonly Artifact[])
     overlay,
     time,
   };
-}
-
-/** @throws InvariantError if the artifact is not a valid spec; the caller must have checked it */
-export function parseSpecArtifact(artifact: Artifact | undefined): SessionSpec {
-  const value: unknown = artifact === undefined ? null : JSON.parse(decoder.decode(artifact.bytes));
-  if (isConforming(SessionSpec, value)) return value as SessionSpec;
-  throw new InvariantError('a session without a spec');
-}
-
-/** The event for a session command, with the state of the tree that the session rules need. */
-export function commandEvent(
-  { command, time, input_id, by, vouch, overlay }: SessionInput,
-  [material]: readonly Artifact[],
-  work: StepWork,
-): CommandEvent {
-  const report = command.name === 'next' && command.report !== null ? parseReportArtifact(material) : null;
-  const new_spec = command.name === 'rebase' ? parseSpecArtifact(material) : null;
-  const { actor, role } = by;
-  return {
-    type: 'COMMAND',
-    command,
-    context: { time, input_id, actor, role, vouch, report, new_spec, work },
-    overlay,
-  };
-}
-
-function parseReportArtifact(material: Artifact | undefined): JsonObject {
-  const value: unknown = material === undefined ? null : JSON.parse(decoder.decode(material.bytes));
-  if (!isJsonObject(value)) throw new InvariantError('a report must be a JSON object');
-  return value;
 }
 
 /** The timestamp is the recorded one; the approver's own claim does not count. */

@@ -1,6 +1,7 @@
 // The policy of a tree, built from the bytes that the tree has pinned. Parsing a policy and building its machines costs
 // more than a step, so both are cached by content hash.
 
+import type { AnyStateMachine } from 'xstate';
 import { FLAGS, flagsOf, NO_FLAGS, type Flags } from '../../machines/flags.js';
 import { createMachines, machineDefinitions, type Machines } from '../../machines/index.js';
 import type { Artifact } from '../core/contract/artifact-ref.js';
@@ -19,6 +20,7 @@ import { engineVersion } from '../core/policy/conditions/cedar.js';
 import { loadPolicy } from '../core/policy/files/check-policy.js';
 import type { Policy } from '../core/policy/policy.js';
 import { scanJson } from '../core/contract/json/scan-json.js';
+import type { RootMachine, TreeFeature } from './tree-feature.js';
 
 /** Few policies are in use at the same time: the current one, and those of older trees. */
 const POLICIES_MAX = 64;
@@ -26,6 +28,7 @@ const DEFINITIONS_DEPTH_MAX = 64;
 
 const policies = new Map<string, Policy>();
 const machines = new WeakMap<Policy, Machines>();
+const rootMachines = new WeakMap<Policy, Map<RootMachine, AnyStateMachine>>();
 
 /**
  * Builds the policy from the artifacts of an `open`; the fourth registers additional actions, the fifth
@@ -58,13 +61,17 @@ export function policyOf([lanes, roles, actions, definitions, conditions, counte
   return policy;
 }
 
-/** The text of the machine definitions that a tree under this policy pins. */
-export const definitionsOf = (policy: Policy): string =>
+/**
+ * The text of the machine definitions that a tree under this policy pins.
+ * @param roots the root machines of features: for a tree, that of the feature that opens it
+ */
+export const definitionsOf = (policy: Policy, ...roots: readonly (RootMachine | undefined)[]): string =>
   machineDefinitions(
     machinesFor(policy),
     policy.catalogue,
     policy.flags,
     policy.conditions === undefined ? null : engineVersion(),
+    Object.fromEntries(roots.flatMap((root) => (root === undefined ? [] : [[root.name, rootMachine(policy, root)]]))),
   );
 
 /**
@@ -152,6 +159,19 @@ function unknownFlagsIn(found: unknown): readonly unknown[] {
 }
 
 const invalidPolicy = (message: string): PolicyError => new PolicyError({ code: 'POLICY_INVALID', message });
+
+/** The root machine of the trees that a feature opens, under this policy. @throws InvariantError if it opens none */
+export function rootMachineFor(policy: Policy, { feature, root }: TreeFeature): AnyStateMachine {
+  if (root === undefined) throw new InvariantError(`the feature ${feature} opens no trees`);
+  return rootMachine(policy, root);
+}
+
+function rootMachine(policy: Policy, root: RootMachine): AnyStateMachine {
+  const known = rootMachines.get(policy) ?? new Map<RootMachine, AnyStateMachine>();
+  const machine = known.get(root) ?? root.create(machinesFor(policy));
+  rootMachines.set(policy, known.set(root, machine));
+  return machine;
+}
 
 export function machinesFor(policy: Policy): Machines {
   const known = machines.get(policy) ?? createMachines(policy);

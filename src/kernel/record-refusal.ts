@@ -6,20 +6,17 @@ import { InvariantError } from '../core/errors.js';
 import { accessEvent, illegalTransitionEvent, restoreEvent, rotationEvent } from '../core/run/audit-events.js';
 import type { DecisionBuilder } from './decision-builder.js';
 
-/**
- * The fallback context if the tree knows no run to attribute to. A session is not a run, but has a context for its
- * audit events.
- */
-type SessionRunContext = RunContext | null;
+/** The context of a tree whose root is no run, if the tree knows no run to attribute to; null for a run tree. */
+type OwnContext = RunContext | null;
 
 /** C50: attributes the refusal to the addressed run, or else to the tree's own context. */
 export function recordRefusal(
   builder: DecisionBuilder,
   tree_id: string,
   { run_id, kind }: RecordedInput,
-  sessionContext: SessionRunContext,
+  ownContext: OwnContext,
 ): void {
-  const run = (builder.run(run_id) ?? builder.run(tree_id))?.context ?? sessionContext;
+  const run = (builder.run(run_id) ?? builder.run(tree_id))?.context ?? ownContext;
   if (run === null) throw new InvariantError('the first input of a tree must be `open`');
   builder.record({ type: 'audit_event', body: illegalTransitionEvent(run, run_id, kind) });
 }
@@ -32,11 +29,11 @@ export function recordAccess(
   builder: DecisionBuilder,
   tree_id: string,
   access: AccessInput,
-  sessionContext: SessionRunContext,
+  ownContext: OwnContext,
 ): boolean {
   const { run_id } = access;
   const run =
-    run_id === tree_id || run_id.startsWith(`${tree_id}.`) ? (builder.findNearest(run_id) ?? sessionContext) : null;
+    run_id === tree_id || run_id.startsWith(`${tree_id}.`) ? (builder.findNearest(run_id) ?? ownContext) : null;
   if (run === null) return false;
   builder.record({ type: 'audit_event', body: accessEvent(run, access) });
   return true;

@@ -1,5 +1,5 @@
 import type { Command } from '../../machines/emission.js';
-import type { AgentLink, OpenInput, OpenSessionInput } from '../core/contract/run/entry.js';
+import type { AgentLink, OpeningInput } from '../core/contract/run/entry.js';
 import type { Exposure } from '../core/contract/run/response.js';
 import type { RunContext } from '../core/contract/run/run-context.js';
 import type { Timer } from './decision.js';
@@ -12,15 +12,15 @@ export interface TreeSnapshot {
   readonly tree_id: string;
   readonly seq: number;
   readonly prev: string;
-  readonly open: OpenInput | OpenSessionInput;
+  readonly open: OpeningInput;
   readonly runs: readonly KnownRun[];
   readonly pending: readonly Command[];
   readonly timers: readonly Timer[];
   readonly unsettled: readonly UnsettledRun[];
   /** Mediated runs that have not ended. */
   readonly mediated: readonly RunContext[];
-  /** Session trees only: the paths that each agent run has changed. */
-  readonly touched?: readonly (readonly [string, readonly string[]])[];
+  /** The state of the parts of features, by their names. Absent: none has any. */
+  readonly parts?: Readonly<Record<string, object>>;
   readonly machine: unknown;
 }
 

@@ -12,32 +12,39 @@ import type { Command, Emission, RunTermination } from '../../machines/emission.
 import { stepId } from '../../machines/agent.js';
 import type { Artifact } from '../core/contract/artifact-ref.js';
 import type { ApprovalBook } from '../core/contract/run/approval.js';
-import type { OpenInput, OpenSessionInput, ResolveInput, SessionInput } from '../core/contract/run/entry.js';
+import type { Effect } from '../core/contract/run/effect.js';
+import {
+  isOpeningInput,
+  type OpeningInput,
+  type RecordedInput,
+  type ResolveInput,
+} from '../core/contract/run/entry.js';
+import {
+  missingFeature,
+  missingFeatureError,
+  type RecordedByFeature,
+} from '../core/contract/run/feature-vocabulary.js';
 import type { RunContext } from '../core/contract/run/run-context.js';
-import type { SessionVouch } from '../core/contract/session/session-command.js';
 import { isRecordedInput } from '../core/contract/validators.js';
 import { InvariantError } from '../core/errors.js';
 import { authorizeOrchestrator } from '../core/policy/authorize-run.js';
 import type { Policy } from '../core/policy/policy.js';
 import { resolvedEvent } from '../core/run/audit-events.js';
-import { createSessionVouch, type Secrets } from '../core/session/step-proof.js';
-import type { SessionState } from '../core/session/session-state.js';
 import { proposalKey } from '../core/step/validate-schema.js';
 import type { Actors, ActorInit, ActorState } from './interpreter/actors.js';
-import { readApprovalBook, readSession } from './context-readers.js';
+import { readApprovalBook } from './context-readers.js';
 import { DEFAULT_INTERPRETER } from './interpreter/default-interpreter.js';
 import { DecisionBuilder } from './decision-builder.js';
 import type { Decision, Timer, TreeInput } from './decision.js';
 import type { Interpretation } from './interpreter/interpreter.js';
 import { rootContext } from './root-context.js';
 import type { PersistedActor } from './interpreter/persisted-actor.js';
-import { machinesFor, pinnedArtifacts, policyOf } from './pinned-policy.js';
+import { definitionsOf, machinesFor, pinnedArtifacts, policyOf, rootMachineFor } from './pinned-policy.js';
 import { recordAccess, recordLedgerEvent, recordRefusal } from './record-refusal.js';
-import { commandEvent, toMachineEvent, parseSpecArtifact } from './machine-event.js';
+import { toMachineEvent } from './machine-event.js';
 import { configurationOf } from '../../machines/run-artifacts.js';
-import { isReservedForSession } from './session-inputs.js';
 import { startActors } from './interpreter/start-actors.js';
-import { collectStepWork } from './step-work.js';
+import { featureOf, installedFeature, type TreeAccess, type TreeFeature, type TreePart } from './tree-feature.js';
 import type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
 import { redactInspection } from './interpreter/redact-inspection.js';
 
@@ -48,7 +55,11 @@ export class Tree {
   readonly tree_id: string;
   readonly #builder: DecisionBuilder;
   readonly #interpretation: Interpretation;
-  #openInput: OpenInput | OpenSessionInput | null = null;
+  #openInput: OpeningInput | null = null;
+  /** The feature that opened the tree; null for a run tree. */
+  #rootFeature: TreeFeature | null = null;
+  /** The parts of the features that take part in this tree, by their names. */
+  readonly #parts = new Map<string, TreePart>();
   #policy: Policy | null = null;
   #actors: Actors | null = null;
   #failure: unknown = null;
@@ -122,7 +133,7 @@ export class Tree {
       throw new InvariantError('the input does not match the schema of recorded inputs');
     this.#builder.begin(recorded, input.materials);
     const refused = !this.#apply(input);
-    if (refused) recordRefusal(this.#builder, this.tree_id, recorded, this.#sessionContext);
+    if (refused) recordRefusal(this.#builder, this.tree_id, recorded, this.#ownContext);
     return this.#builder.finish(refused);
   }
 
@@ -138,17 +149,18 @@ export class Tree {
       timers: this.timers,
       unsettled: this.#builder.unsettled,
       mediated: this.#builder.mediated,
-      ...(this.#openInput.kind === 'open_session' ? { touched: this.#builder.touchedFiles.toSnapshot() } : {}),
+      ...this.#partSnapshots(),
       machine: this.#actors.getPersistedSnapshot(),
     };
   }
 
   /** Restores a snapshot. `policies` are the artifacts of the tree's `open`. */
   restore(snapshot: TreeSnapshot, policies: readonly Artifact[]): void {
-    this.#openInput = snapshot.open;
-    this.#policy = policyOf(pinnedArtifacts(snapshot.open, policies));
+    this.#setOpening(snapshot.open, policies);
     this.#start(rootContext(snapshot.open), { persisted: snapshot.machine as PersistedActor });
     this.#builder.restore(snapshot);
+    for (const [name, stored] of Object.entries(snapshot.parts ?? {}))
+      this.#partOf(requireFeature(name)).restore?.(stored);
   }
 
   /** Stops the actors and releases them from memory. The tree stays readable and decides nothing more. */
@@ -158,16 +170,14 @@ export class Tree {
 
   #apply(input: TreeInput): boolean {
     const { recorded } = input;
-    if (recorded.kind === 'open') return this.#openRoot(recorded, input.materials);
-    if (recorded.kind === 'open_session') return this.#openSession(recorded, input.materials);
-    if (recorded.kind === 'session') return this.#applyCommand(recorded, input.materials);
+    if (isOpeningInput(recorded)) return this.#open(recorded, input.materials);
+    const feature = featureOf(recorded);
+    if (feature !== null) return this.#partOf(feature).decide(recorded as RecordedByFeature, input.materials);
     if (recorded.kind === 'resolve') return this.#resolve(recorded);
     if (recorded.kind === 'restore' || recorded.kind === 'rotate_key')
       return recordLedgerEvent(this.#builder, this.tree_id, recorded);
-    if (recorded.kind === 'access') return recordAccess(this.#builder, this.tree_id, recorded, this.#sessionContext);
-    // The session starts the runs of an activation itself: it counts them, and waits for them by id.
-    const knownRun = this.run(recorded.run_id);
-    if (this.#openInput?.kind === 'open_session' && isReservedForSession(recorded, knownRun)) return false;
+    if (recorded.kind === 'access') return recordAccess(this.#builder, this.tree_id, recorded, this.#ownContext);
+    if (this.#isReserved(recorded)) return false;
     const address = recorded.kind === 'facts' ? stepId(recorded.run_id) : recorded.run_id;
     if (!this.isLive(address)) return false;
     const event = toMachineEvent(input, this.#policy);
@@ -176,7 +186,7 @@ export class Tree {
     // This must precede the event, which ends the run.
     if (recorded.kind === 'result' && pendingCommand?.kind === 'perform') {
       if (recorded.status === 'unknown') this.#builder.noteUnknown(pendingCommand);
-      if (recorded.status === 'done') this.#builder.noteDone(pendingCommand);
+      if (recorded.status === 'done') this.#noteDone(pendingCommand.effect);
     }
     const isAccepted = this.#runGuarded(() => this.#actors?.send(address, event) === true);
     if (isAccepted && pendingCommand !== null) this.#builder.removePending(pendingCommand);
@@ -216,69 +226,117 @@ export class Tree {
     return this.#actors?.stateOf(id) ?? null;
   }
 
-  #openRoot(open: OpenInput, materials: readonly Artifact[]): boolean {
-    if (this.#openInput !== null || open.run_id !== this.tree_id) return false;
-    this.#openInput = open;
-    this.#policy = policyOf(pinnedArtifacts(open, materials));
-    const run = rootContext(open);
-    const event = { type: 'AUTHORIZE', verdict: authorizeOrchestrator(run), overlay: null, digest: null };
-    this.#start(run, { input: { run, inputs: configurationOf(open) } });
-    return this.#runGuarded(() => this.#actors?.send(run.run_id, event) === true);
-  }
-
   /** The case of the tree. */
   get case_id(): string | null {
     return this.#openInput?.case_id ?? null;
   }
 
-  /** The session of this tree; null for a run tree. */
-  get session(): SessionState | null {
-    return readSession(this.actorState(this.tree_id)?.memory ?? this.#actors?.output);
+  /** The input that opened the tree; null until it is open. */
+  get opening(): OpeningInput | null {
+    return this.#openInput;
   }
 
-  /**
-   * The nonces and hashes that the next command of this name must be recorded with. A run tree refuses the command
-   * anyway.
-   */
-  vouch(command: string, secrets: Secrets): SessionVouch {
-    return createSessionVouch(this.tree_id, this.session, command, secrets);
+  /** The feature that opened the tree; null for a run tree. */
+  get rootFeature(): TreeFeature | null {
+    return this.#rootFeature;
   }
 
-  #openSession(open: OpenSessionInput, materials: readonly Artifact[]): boolean {
+  /** The context of the root machine, or its output once it has ended. */
+  get rootMemory(): unknown {
+    return this.actorState(this.tree_id)?.memory ?? this.#actors?.output;
+  }
+
+  /** The text of the machine definitions of this version under the policy of the tree. */
+  get definitions(): string {
+    if (this.#policy === null) throw new InvariantError('a tree that is not open has no definitions');
+    return definitionsOf(this.#policy, this.#rootFeature?.root);
+  }
+
+  #open(open: OpeningInput, materials: readonly Artifact[]): boolean {
     if (this.#openInput !== null || open.run_id !== this.tree_id) return false;
-    const spec = parseSpecArtifact(materials[pinnedArtifacts(open, materials).length]);
+    const run = rootContext(open);
+    const root = featureOf(open)?.root;
+    const input =
+      root === undefined
+        ? { run, inputs: configurationOf(open) }
+        : root.inputOf(open as never, run, materials.slice(pinnedArtifacts(open, materials).length));
+    this.#setOpening(open, materials);
+    this.#start(run, { input });
+    if (root !== undefined) return true;
+    const event = { type: 'AUTHORIZE', verdict: authorizeOrchestrator(run), overlay: null, digest: null };
+    return this.#runGuarded(() => this.#actors?.send(run.run_id, event) === true);
+  }
+
+  #setOpening(open: OpeningInput, materials: readonly Artifact[]): void {
+    const missing = missingFeature(open);
+    if (missing !== null) throw missingFeatureError(missing);
     this.#openInput = open;
     this.#policy = policyOf(pinnedArtifacts(open, materials));
-    this.#start(rootContext(open), {
-      input: { base: rootContext(open), open, spec, inputs: configurationOf(open) },
-    });
-    return true;
-  }
-
-  #applyCommand(recorded: SessionInput, materials: readonly Artifact[]): boolean {
-    const session = this.session;
-    const policy = this.#policy;
-    if (session === null || recorded.run_id !== this.tree_id || policy === null) return false;
-    const { touchedFiles } = this.#builder;
-    const work = collectStepWork(session, { policy, touched: touchedFiles, isLive: (run_id) => this.isLive(run_id) });
-    const event = commandEvent(recorded, materials, work);
-    const isAccepted = this.#runGuarded(() => this.#actors?.send(this.tree_id, event) === true);
-    // Once a step is reported, no query asks for the changes of its runs.
-    touchedFiles.retainRuns(this.session?.outstanding?.run_ids ?? []);
-    return isAccepted;
+    this.#rootFeature = featureOf(open);
+    if (this.#rootFeature !== null) this.#partOf(this.#rootFeature);
   }
 
   #start({ run_id }: RunContext, from: ActorInit): void {
     if (this.#policy === null) throw new InvariantError('a tree starts with its policy');
-    const machines = machinesFor(this.#policy);
     const interpretation = redactInspection(this.#interpretation, this.#policy);
-    const isSession = this.#openInput?.kind === 'open_session';
-    if (isSession) this.#builder.touchedFiles.startTracking();
-    const machine: AnyStateMachine = isSession ? machines.session : machines.orchestrator;
+    const machine: AnyStateMachine =
+      this.#rootFeature === null
+        ? machinesFor(this.#policy).orchestrator
+        : rootMachineFor(this.#policy, this.#rootFeature);
     const onEmission = (emission: Emission): void => {
       this.#builder.record(emission);
     };
     this.#actors = this.#runGuarded(() => startActors(interpretation, { machine, id: run_id, from }, onEmission));
+  }
+
+  /** Whether the feature that opened the tree keeps this input for itself. */
+  #isReserved(recorded: RecordedInput): boolean {
+    if (this.#rootFeature === null) return false;
+    return this.#partOf(this.#rootFeature).isReserved?.(recorded, this.run(recorded.run_id)) === true;
+  }
+
+  #noteDone(effect: Effect): void {
+    this.#builder.noteDone(effect);
+    for (const part of this.#parts.values()) part.onEffectDone?.(effect);
+  }
+
+  #partOf(feature: TreeFeature): TreePart {
+    const known = this.#parts.get(feature.feature) ?? feature.createPart(this.#access);
+    this.#parts.set(feature.feature, known);
+    return known;
+  }
+
+  /** The state of the parts that have one. */
+  #partSnapshots(): Pick<TreeSnapshot, 'parts'> {
+    const parts = [...this.#parts].flatMap(([name, part]) => {
+      const stored = part.snapshot?.() ?? null;
+      return stored === null ? [] : [[name, stored] as const];
+    });
+    return parts.length === 0 ? {} : { parts: Object.fromEntries(parts) };
+  }
+
+  /** What the parts of features use of this tree. */
+  get #access(): TreeAccess {
+    // eslint-disable-next-line @typescript-eslint/no-this-alias -- the getters of the object read this tree
+    const tree = this;
+    return {
+      tree_id: tree.tree_id,
+      get opening() {
+        return tree.opening;
+      },
+      get policy() {
+        return tree.policy;
+      },
+      get rootMemory() {
+        return tree.rootMemory;
+      },
+      run: (run_id) => tree.run(run_id),
+      isLive: (run_id) => tree.isLive(run_id),
+      send: (run_id, event) => tree.#runGuarded(() => tree.#actors?.send(run_id, event) === true),
+      record: (emission) => {
+        tree.#builder.record(emission);
+      },
+    };
   }
 
   /** K4: after a machine error, every later decision throws. */
@@ -292,10 +350,17 @@ export class Tree {
     }
   }
 
-  /** The context for audit events of a session, which is not a run; null for a run tree. */
-  get #sessionContext(): RunContext | null {
-    return this.#openInput?.kind === 'open_session' ? rootContext(this.#openInput) : null;
+  /** The context for audit events of a tree whose root is no run; null for a run tree. */
+  get #ownContext(): RunContext | null {
+    return this.#rootFeature !== null && this.#openInput !== null ? rootContext(this.#openInput) : null;
   }
+}
+
+/** @throws LedgerError LEDGER_UNSUPPORTED if the feature is not installed */
+function requireFeature(name: string): TreeFeature {
+  const feature = installedFeature(name);
+  if (feature === null) throw missingFeatureError(name);
+  return feature;
 }
 
 const isStartedByPerson = ({ run_kind, parent_run_id, root_run_id }: RunContext): boolean =>

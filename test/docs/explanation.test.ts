@@ -1,7 +1,7 @@
 // docs/explanation: what the diagrams show is in the machines, and each page shows its diagrams.
 
 import { expect, test } from '@jest/globals';
-import { ENTRY_TYPES } from '../../src/core/contract/run/entry.js';
+import { ENTRY_TYPES } from '../fixtures/features.js';
 import { FAULTS } from '../../src/core/contract/fault.js';
 import { PHASES } from '../../src/core/contract/run/phase.js';
 import { childRunId } from '../../src/core/contract/run/run-context.js';

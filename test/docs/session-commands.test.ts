@@ -1,7 +1,7 @@
 // docs/session-commands.md compared with the command: its table, and the loop that it shows, line by line.
 
 import { expect, test } from '@jest/globals';
-import type { SessionAnswer } from '../../src/core/contract/session/session-answer.js';
+import type { SessionAnswer } from '../../src/features/sessions/contract/session-answer.js';
 import { SESSION_COMMANDS } from '../../src/interfaces/cli/commands/session/session.js';
 import { initialised, jsonLines, put, turnpike } from '../interfaces/cli/fake-io.js';
 import { PLAIN, putSpec, reportOf, stepOf } from '../interfaces/cli/session-fixture.js';

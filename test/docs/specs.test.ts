@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { isVerifyTask, type SessionSpec } from '../../src/core/contract/session/session-spec.js';
+import { isVerifyTask, type SessionSpec } from '../../src/features/sessions/contract/session-spec.js';
 import { loadPolicy } from '../../src/core/policy/files/check-policy.js';
 import { readSpec } from '../../src/features/sessions/spec/read-spec.js';
 import { turnpike } from '../interfaces/cli/fake-io.js';

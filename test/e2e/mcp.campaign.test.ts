@@ -15,7 +15,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Entry } from '../../src/core/contract/run/entry.js';
-import type { SessionAnswer } from '../../src/core/contract/session/session-answer.js';
+import type { SessionAnswer } from '../../src/features/sessions/contract/session-answer.js';
 import { homePaths, openHome } from '../../src/home/home.js';
 import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { initialised, turnpike } from '../interfaces/cli/fake-io.js';

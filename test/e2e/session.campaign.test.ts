@@ -6,10 +6,10 @@ import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { SessionAnswer, SessionData } from '../../src/core/contract/session/session-answer.js';
+import type { SessionAnswer, SessionData } from '../../src/features/sessions/contract/session-answer.js';
 import { jsonLines, linesOf, put, think, write } from '../interfaces/cli/fake-io.js';
 import { diskFolder } from '../fixtures/temp-folder.js';
-import type { SessionSpec } from '../../src/core/contract/session/session-spec.js';
+import type { SessionSpec } from '../../src/features/sessions/contract/session-spec.js';
 import { PLAIN, putSpec, reportOf, stepOf } from '../interfaces/cli/session-fixture.js';
 import { builtCommand } from '../fixtures/build.js';
 

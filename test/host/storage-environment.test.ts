@@ -29,7 +29,7 @@ import { TokenFile } from '../../src/stores/keys/token-book.js';
 import { nanoidIds } from '../../src/system/nanoid-ids.js';
 import { systemClock } from '../../src/system/system-clock.js';
 import { winstonLog } from '../../src/system/winston-log.js';
-import type { SessionSpec, SpecTask } from '../../src/core/contract/session/session-spec.js';
+import type { SessionSpec, SpecTask } from '../../src/features/sessions/contract/session-spec.js';
 import { openCheckpoint } from '../../src/core/ledger/proof/checkpoint.js';
 import { noteVerifier, openNote, type NoteVerifier } from '../../src/core/ledger/proof/signed-note.js';
 import type { LedgerStore } from '../../src/engine/ports/ledger/ledger-store.js';

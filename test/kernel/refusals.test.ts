@@ -78,6 +78,7 @@ const INPUTS: Record<RecordedInput['kind'], (run_id: string) => TreeInput> = {
     recorded: {
       ...envelope,
       kind: 'session',
+      feature: 'sessions',
       run_id,
       by: MAINTAINER,
       command: { name: 'replay' },

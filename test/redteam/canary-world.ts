@@ -3,7 +3,7 @@
 
 import Type from 'typebox';
 import { systemClock } from '../../src/system/system-clock.js';
-import type { SessionSpec } from '../../src/core/contract/session/session-spec.js';
+import type { SessionSpec } from '../../src/features/sessions/contract/session-spec.js';
 import type { Log } from '../../src/engine/ports/log.js';
 import type { Inspector } from '../../src/kernel/interpreter/inert-inspector.js';
 import { defineTarget, defineTool } from '../../src/runtime/effects/define-effects.js';

@@ -10,7 +10,7 @@ import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Entry } from '../../src/core/contract/run/entry.js';
-import type { NextStep, SessionAnswer, SessionData } from '../../src/core/contract/session/session-answer.js';
+import type { NextStep, SessionAnswer, SessionData } from '../../src/features/sessions/contract/session-answer.js';
 import { homePaths, openHome } from '../../src/home/home.js';
 import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { call, type Called } from '../interfaces/mcp/mcp-harness.js';

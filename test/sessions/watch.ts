@@ -2,12 +2,12 @@
 
 import { canonicalJson } from '../../src/core/contract/canonical-json.js';
 import type { EntryBody } from '../../src/core/contract/run/entry.js';
-import type { SessionAnswer } from '../../src/core/contract/session/session-answer.js';
-import type { SpecTask } from '../../src/core/contract/session/session-spec.js';
+import type { SessionAnswer } from '../../src/features/sessions/contract/session-answer.js';
+import type { SpecTask } from '../../src/features/sessions/contract/session-spec.js';
 import { isEntryBody } from '../../src/core/contract/validators.js';
-import { auditGates } from '../../src/core/session/gate.js';
-import { hasSettledTasks } from '../../src/core/session/progress.js';
-import { activationId, CONSUMED_MAX, type SessionState } from '../../src/core/session/session-state.js';
+import { auditGates } from '../../src/features/sessions/rules/gate.js';
+import { hasSettledTasks } from '../../src/features/sessions/rules/progress.js';
+import { activationId, CONSUMED_MAX, type SessionState } from '../../src/features/sessions/rules/session-state.js';
 import type { SessionDriver } from '../fixtures/session.js';
 
 export class SessionWatch {

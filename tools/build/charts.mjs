@@ -1,10 +1,10 @@
 // The charts of the machines of this version, laid out as a step of the build: an inspector then has them at once.
 
 import { readFileSync, writeFileSync } from 'node:fs';
-import { machineDefinitions } from '../../build/compiled/machines/index.js';
 import { FLAGS, flagsOf } from '../../build/compiled/machines/flags.js';
 import { LayoutWorker } from '../../build/compiled/src/interfaces/inspector/layout-worker.js';
-import { machinesFor, policyOf } from '../../build/compiled/src/kernel/pinned-policy.js';
+import { SESSIONS } from '../../build/compiled/src/features/sessions/tree/session-tree.js';
+import { definitionsOf, policyOf } from '../../build/compiled/src/kernel/pinned-policy.js';
 import { chartsOf } from '../../build/compiled/src/kernel/replay/machine-chart.js';
 
 const file = (path) => new URL(`../../${path}`, import.meta.url);
@@ -16,7 +16,7 @@ const artifact = (name) => ({
 
 // Some states exist only under their flag.
 const policy = { ...policyOf(['lanes', 'roles', 'actions'].map(artifact)), flags: flagsOf(FLAGS) };
-const definitions = JSON.parse(machineDefinitions(machinesFor(policy), policy.catalogue, policy.flags));
+const definitions = JSON.parse(definitionsOf(policy, SESSIONS.root));
 const worker = new LayoutWorker();
 const charts = [];
 for (const chart of chartsOf(definitions)) {

@@ -13,7 +13,7 @@ export { ArtifactRef } from './artifact-ref.js';
 export { ACTION_TYPES, AUDIT_OUTCOMES, AuditEvent, type ActionType, type AuditOutcome } from './run/audit-event.js';
 export { canonicalJson } from './canonical-json.js';
 export type { Effect, EffectResult, GatherRequest, PathFact, SandboxFacts, SandboxRequest } from './run/effect.js';
-export { ENTRY_TYPES, type Entry, type EntryType, type RecordedInput, type SealedEntry } from './run/entry.js';
+export type { Entry, EntryType, RecordedInput, SealedEntry } from './run/entry.js';
 export { ExportBundle } from './evidence/export-bundle.js';
 export {
   ARGUMENT_CAUSES,

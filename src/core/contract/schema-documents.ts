@@ -1,11 +1,13 @@
-// The documents of contract v1 that are published as JSON Schema (policies/contract/v1/schemas). Those files are
-// generated from this list; a test detects drift.
+// The documents of core that are published as JSON Schema (policies/contract/v1/schemas). Features add theirs.
 
-import type { TSchema } from 'typebox';
+import Type, { type TSchema } from 'typebox';
 import { ActionsPolicy } from './policy/actions-policy.js';
 import { ACTION_NAMES, ACTIONS } from './policy/actions.js';
 import { ArtifactRef } from './artifact-ref.js';
-import { ENTRY_BODIES } from './run/entry.js';
+import { RunCreated } from './run/entry.js';
+import { AuditEvent } from './run/audit-event.js';
+import { StepTrace } from './run/step-trace.js';
+import { INPUT_SCHEMAS } from './run/input.js';
 import { ExportBundle } from './evidence/export-bundle.js';
 import { IdentitiesPolicy } from './policy/identities.js';
 import { LanesPolicy } from './policy/lanes.js';
@@ -15,7 +17,6 @@ import { DecisionResponse, DetailedResponse, ExplainedResponse } from './run/res
 import { RECORD_ACTIONS } from './policy/record-actions.js';
 import { RolesPolicy } from './policy/roles.js';
 import { RunRecord } from './run/run-record.js';
-import { SessionSpec } from './session/session-spec.js';
 
 export interface SchemaDocument {
   /** Part of the file name and of the `$id`; snake_case. */
@@ -32,6 +33,12 @@ const ARGS: readonly SchemaDocument[] = BUILT_IN_ACTIONS.map(({ name, summary, a
   schema: args,
 }));
 
+/** The document of the inputs, with those that features add. */
+export function inputDocument(more: readonly TSchema[]): SchemaDocument {
+  const schema = Type.Union([...Object.values(INPUT_SCHEMAS), ...more]);
+  return { name: 'input', title: 'Ledger entry body: what entered the kernel', schema };
+}
+
 /** In the order of a step, then of a run, then of a policy. */
 export const SCHEMA_DOCUMENTS: readonly SchemaDocument[] = [
   { name: 'proposal', title: 'What an agent proposes', schema: Proposal },
@@ -42,25 +49,15 @@ export const SCHEMA_DOCUMENTS: readonly SchemaDocument[] = [
   { name: 'run_record', title: 'The manifest of one run', schema: RunRecord },
   { name: 'export_bundle', title: 'The manifest of what leaves the platform', schema: ExportBundle },
   { name: 'artifact_ref', title: 'A reference to content', schema: ArtifactRef },
-  { name: 'input', title: 'Ledger entry body: what entered the kernel', schema: ENTRY_BODIES.input },
-  { name: 'run_created', title: 'Ledger entry body: the birth of a run', schema: ENTRY_BODIES.run_created },
-  { name: 'audit_event', title: 'Ledger entry body: one line of the audit', schema: ENTRY_BODIES.audit_event },
-  { name: 'step_trace', title: 'Ledger entry body: what became of one step', schema: ENTRY_BODIES.step_trace },
-  {
-    name: 'session_event',
-    title: 'Ledger entry body: one thing that happened in a session',
-    schema: ENTRY_BODIES.session_event,
-  },
+  inputDocument([]),
+  { name: 'run_created', title: 'Ledger entry body: the birth of a run', schema: RunCreated },
+  { name: 'audit_event', title: 'Ledger entry body: one line of the audit', schema: AuditEvent },
+  { name: 'step_trace', title: 'Ledger entry body: what became of one step', schema: StepTrace },
   { name: 'lanes', title: 'Policy file lanes.yaml', schema: LanesPolicy },
   { name: 'roles', title: 'Policy file roles.yaml', schema: RolesPolicy },
   { name: 'actions', title: 'Policy file actions.yaml', schema: ActionsPolicy },
   { name: 'identities', title: 'Policy file identities.yaml', schema: IdentitiesPolicy },
   { name: 'pins', title: 'Pin manifest pins.json', schema: PinManifest },
-  {
-    name: 'session_spec',
-    title: 'What a session works through: phases of tasks, verifications and gates',
-    schema: SessionSpec,
-  },
 ];
 
 /** The document as a JSON Schema of draft 2020-12: plain JSON without external references. */

@@ -6,14 +6,7 @@ import type { TLocalizedValidationError } from 'typebox/error';
 import { quoteForMessage, toPrintable } from './finding-text.js';
 import { suggestion } from './policy/near-names.js';
 import { describeTextRule } from './text-rule.js';
-import {
-  ENTRY_BODIES,
-  INPUT_SCHEMAS,
-  type EntryBody,
-  type EntryType,
-  type InputKind,
-  type RecordedInput,
-} from './run/entry.js';
+import { entrySchema, inputSchema, type EntryBody, type EntryType, type RecordedInput } from './run/entry.js';
 
 interface CompiledSchema {
   Check(value: unknown): boolean;
@@ -34,16 +27,17 @@ export const isConforming = (schema: TSchema, value: unknown): boolean => compil
 export const isInstance = <const T extends TSchema>(schema: T, value: unknown): value is Static<T> =>
   isConforming(schema, value);
 
-export const isEntryBody = <T extends EntryType>(type: T, value: unknown): value is EntryBody<T> =>
-  isConforming(ENTRY_BODIES[type], value);
+/** Whether a body matches the schema of its type: of core, or of a feature that is installed. */
+export function isEntryBody<T extends EntryType>(type: T, value: unknown): value is EntryBody<T> {
+  if (type === 'input') return isRecordedInput(value);
+  const schema = entrySchema(type);
+  return schema !== null && isConforming(schema, value);
+}
 
 export function isRecordedInput(value: unknown): value is RecordedInput {
   const kind = (value as { kind?: unknown } | null)?.kind;
-  return (
-    typeof kind === 'string' &&
-    Object.hasOwn(INPUT_SCHEMAS, kind) &&
-    isConforming(INPUT_SCHEMAS[kind as InputKind], value)
-  );
+  const schema = typeof kind === 'string' ? inputSchema(kind) : null;
+  return schema !== null && isConforming(schema, value);
 }
 
 export const SCHEMA_RULES = ['schema.unknown_key', 'schema.missing_key', 'schema.type', 'schema.value'] as const;

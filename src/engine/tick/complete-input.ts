@@ -1,12 +1,14 @@
 import { artifactRef, type Artifact } from '../../core/contract/artifact-ref.js';
 import { hashText } from '../../core/contract/free-text.js';
 import { sha256 } from '../../core/contract/hash.js';
+import { loadFeatureOf } from '../../core/contract/run/feature-vocabulary.js';
 import type { OverlayFact } from '../../core/contract/policy/overlay.js';
-import type { ProposalInput, ProposalMark, SeenProposal } from '../../core/contract/run/entry.js';
+import type { ProposalInput, ProposalMark, RecordedInput, SeenProposal } from '../../core/contract/run/entry.js';
 import { prefixMember } from '../../core/contract/run/payload-prefix.js';
 import type { TreeInput } from '../../kernel/decision.js';
 import { storedPrefix } from '../../kernel/payload-limit.js';
 import type { Tree } from '../../kernel/tree.js';
+import { featureOf } from '../../kernel/tree-feature.js';
 import type { LedgerStore } from '../ports/ledger/ledger-store.js';
 import type { Secrets } from '../../core/contract/secrets.js';
 import type { BatchBuilder } from './batch-builder.js';
@@ -28,15 +30,16 @@ interface IncompleteInput {
 }
 
 /**
- * Completes an input: adds the timestamp, for a proposal the stored mark of its id (C19), and for a session command the
- * values that need this home's keys (D10).
+ * Completes an input: adds the timestamp, for a proposal the stored mark of its id (C19), and for an input of a feature
+ * what only this process knows, such as values that need this home's keys (D10).
  */
 export async function completeInput(incomplete: IncompleteInput): Promise<TreeInput> {
   const { tree, submission, time, overlay, secrets } = incomplete;
   const { input, materials, checked = false } = submission;
-  if (input.kind === 'session') {
-    const vouch = tree.vouch(input.command.name, secrets);
-    return { recorded: { ...input, time, overlay, vouch }, materials, checked };
+  if ('feature' in input) {
+    await loadFeatureOf(input);
+    const completed = featureOf(input)?.complete?.(input as never, tree, { overlay, secrets }) ?? {};
+    return { recorded: { ...input, time, ...completed } as RecordedInput, materials, checked };
   }
   if (input.kind !== 'proposal') return withTimestamp(submission, time, overlay);
   const seen = await lookUpProposal(incomplete, input.run_id);

@@ -3,7 +3,7 @@ import type { Effect, SandboxAmount, SandboxFacts } from '../../core/contract/ru
 import { sha256 } from '../../core/contract/hash.js';
 import type { DecisionFact, DecisionQuery } from '../../core/contract/policy/decision-points.js';
 import type { OverlayFact } from '../../core/contract/policy/overlay.js';
-import type { FactsInput, ResultInput } from '../../core/contract/run/entry.js';
+import type { FactsInput, RecordedInput, ResultInput } from '../../core/contract/run/entry.js';
 import { InvariantError } from '../../core/errors.js';
 import type { Command, TreeInput } from '../../kernel/decision.js';
 import { findFactsRequest } from '../../kernel/sandbox-changes.js';
@@ -18,7 +18,6 @@ export function withTimestamp(
 ): TreeInput {
   switch (input.kind) {
     case 'proposal':
-    case 'session':
       throw new InvariantError(`an input of kind ${input.kind} needs more than a timestamp`);
     case 'facts':
       return { recorded: factsInput(input, time), materials, checked };
@@ -30,7 +29,7 @@ export function withTimestamp(
     case 'wake':
       return { recorded: { ...input, time, overlay }, materials, checked };
     default:
-      return { recorded: { ...input, time }, materials, checked };
+      return { recorded: { ...input, time } as RecordedInput, materials, checked };
   }
 }
 

@@ -1,6 +1,7 @@
 // Folds stored trees into memory: each from its snapshot if a valid one exists, else from its first entry.
 
 import { nameInLedger, nameInTree } from '../../core/contract/entry-name.js';
+import { loadFeaturesNamedIn } from '../../core/contract/run/feature-vocabulary.js';
 import { LedgerError } from '../../core/errors.js';
 import { Fold, type Difference } from '../../kernel/fold.js';
 import type { Decision } from '../../kernel/decision.js';
@@ -28,6 +29,7 @@ export async function foldTree(
   const started = await startFold(store, tree_id, options, missed?.since);
   try {
     for await (const storedEntry of store.histories([started.position])) {
+      await loadFeaturesOf(storedEntry.entry);
       const decision = applyEntry(started.fold, storedEntry);
       if (missed !== undefined && decision !== null && storedEntry.entry.seq >= missed.since)
         missed.decisions.push(decision);
@@ -53,6 +55,7 @@ export async function foldOn(store: LedgerStore, tree: Tree): Promise<readonly D
   const fold = new Fold(tree);
   const decisions: Decision[] = [];
   for await (const storedEntry of store.histories([{ tree_id: tree.tree_id, seq: tree.head.seq }])) {
+    await loadFeaturesOf(storedEntry.entry);
     const decision = applyEntry(fold, storedEntry);
     if (decision !== null) decisions.push(decision);
   }
@@ -92,6 +95,7 @@ export async function foldTrees(
       const next = started.get(storedEntry.entry.tree_id);
       if (current !== undefined && current !== next && started.has(current.position.tree_id)) end(current);
       current = next;
+      await loadFeaturesOf(storedEntry.entry);
       if (next !== undefined && attempt(() => (applyEntry(next.fold, storedEntry), true)) === null) abandon(next);
     }
     if (current !== undefined && started.has(current.position.tree_id)) end(current);
@@ -120,6 +124,12 @@ async function startFold(
   if (restored === null) found?.tree.stop();
   const fold = new Fold(restored?.tree ?? tree_id, options.interpretation);
   return { fold, snapshot: restored?.snapshot ?? null, position: { tree_id, seq: fold.tree.head.seq } };
+}
+
+/** Loads the feature that has recorded an input, if it is not loaded yet. */
+async function loadFeaturesOf({ type, text }: TreeEntry): Promise<void> {
+  const loading = type === 'input' ? loadFeaturesNamedIn(text) : null;
+  if (loading !== null) await loading;
 }
 
 /** @returns the decision if the entry is an input */

@@ -17,11 +17,11 @@ export function shouldEndWithProcess(tree: Tree): boolean {
 }
 
 /**
- * Whether a tree has no live agent and waits for nothing. Promotions and exports wait for approvers, sessions for
- * agents.
+ * Whether a tree has no live agent and waits for nothing. Promotions and exports wait for approvers, the trees of
+ * features for their callers.
  */
 export const isAbandoned = (tree: Tree): boolean =>
-  !tree.hasEnded && tree.pendingHighRiskRuns.length === 0 && tree.session === null;
+  !tree.hasEnded && tree.pendingHighRiskRuns.length === 0 && tree.rootFeature === null;
 
 /** The stored hint of a tree in memory, so that an append writes it only if it changes. */
 export interface KnownRecoveryHint {

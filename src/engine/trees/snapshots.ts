@@ -5,6 +5,7 @@
 
 import { timingSafeEqual } from 'node:crypto';
 import { sha256 } from '../../core/contract/hash.js';
+import { loadFeaturesNamedIn } from '../../core/contract/run/feature-vocabulary.js';
 import type { Interpretation } from '../../kernel/interpreter/interpreter.js';
 import { restoreTree, type Tree, type TreeSnapshot } from '../../kernel/tree.js';
 import { requireContent } from '../../core/ledger/require-content.js';
@@ -64,6 +65,7 @@ export async function restoreFromSnapshot(
   try {
     const stored = await store.snapshots.load(tree_id);
     if (stored === null || !isAuthentic(stored, key)) return null;
+    await loadFeaturesNamedIn(stored.text);
     const snapshot = JSON.parse(stored.text) as TreeSnapshot;
     const last = await readEntryAt(store, tree_id, stored.seq - 1);
     const first = await readEntryAt(store, tree_id, 0);

@@ -11,7 +11,7 @@ import {
   type BagProof,
 } from '../../core/contract/evidence/bag-proof.js';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
-import { ENTRY_TYPES } from '../../core/contract/run/entry.js';
+import { entryTypes } from '../../core/contract/run/entry.js';
 import type { ExportBundle } from '../../core/contract/evidence/export-bundle.js';
 import { sha256 } from '../../core/contract/hash.js';
 import { BagError, InvariantError } from '../../core/errors.js';
@@ -67,7 +67,7 @@ function proofText({ history, proof }: ExportBagContents, digest: BagDigest, sig
 }
 
 async function* entryLines({ history }: ExportBagContents): AsyncGenerator<readonly string[]> {
-  for await (const entries of history.entries(ENTRY_TYPES)) {
+  for await (const entries of history.entries(entryTypes())) {
     yield entries.map(({ text, log_index }) => {
       const line = canonicalJson({ entry: text, index: log_index } satisfies BagEntry);
       if (line.length <= EXPORT_BAG_LIMITS.line_characters_max) return line;

@@ -10,12 +10,8 @@ import {
   SESSION_STATUSES,
   STEP_TYPES,
   VerificationReceipt,
-} from '../../core/contract/session/session.js';
-import {
-  SESSION_ERRORS,
-  type SessionAnswer,
-  type SessionErrorCode,
-} from '../../core/contract/session/session-answer.js';
+} from './contract/session.js';
+import { SESSION_ERRORS, type SessionAnswer, type SessionErrorCode } from './contract/session-answer.js';
 import { closed, Nullable, OneOf } from '../../core/contract/shapes.js';
 import type { SessionSummary, TaskDetails } from './sessions.js';
 

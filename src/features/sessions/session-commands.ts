@@ -5,14 +5,14 @@ import type { Artifact } from '../../core/contract/artifact-ref.js';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
 import { sha256 } from '../../core/contract/hash.js';
 import type { JsonObject } from '../../core/contract/json.js';
-import type { SessionAnswer } from '../../core/contract/session/session-answer.js';
-import { SessionCommand } from '../../core/contract/session/session-command.js';
-import type { SessionRole } from '../../core/contract/session/session.js';
+import type { SessionAnswer } from './contract/session-answer.js';
+import { SessionCommand } from './contract/session-command.js';
+import type { SessionRole } from './contract/session.js';
 import type { Actor } from '../../core/contract/shapes.js';
 import { isConforming } from '../../core/contract/validators.js';
-import { applyCommand } from '../../core/session/apply-command.js';
-import { rejectionAnswer } from '../../core/session/session-answer.js';
-import type { SessionState } from '../../core/session/session-state.js';
+import { applyCommand } from './rules/apply-command.js';
+import { rejectionAnswer } from './rules/session-answer.js';
+import type { SessionState } from './rules/session-state.js';
 import { createNote, type Note } from '../../runtime/agents/notes.js';
 
 /** Limit of the text that may accompany a pause, an end or a waiver, in characters. */

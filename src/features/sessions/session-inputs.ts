@@ -5,18 +5,14 @@ import { canonicalJson } from '../../core/contract/canonical-json.js';
 import { sha256 } from '../../core/contract/hash.js';
 import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
 import { EXPOSURES } from '../../core/contract/run/response.js';
-import {
-  GATE_POLICIES,
-  POSTURE_SETTINGS,
-  POSTURES,
-  SESSION_LIMITS,
-  SessionSettings,
-} from '../../core/contract/session/session.js';
-import type { SessionSpec } from '../../core/contract/session/session-spec.js';
+import { GATE_POLICIES, POSTURE_SETTINGS, POSTURES, SESSION_LIMITS, SessionSettings } from './contract/session.js';
+import type { SessionSpec } from './contract/session-spec.js';
 import { Identifier } from '../../core/contract/shapes.js';
 import { isConforming } from '../../core/contract/validators.js';
 import { usageError } from '../../core/errors.js';
-import { toSessionRole } from '../../core/session/apply-command.js';
+import { definitionsOf } from '../../kernel/pinned-policy.js';
+import { toSessionRole } from './rules/apply-command.js';
+import { SESSIONS } from './tree/session-tree.js';
 import type { Ids } from '../../engine/ports/ids.js';
 import {
   validateActor,
@@ -96,7 +92,8 @@ export function createStartSessionInput(
 ): { readonly input: InputOf<'open_session'>; readonly materials: readonly Artifact[] } {
   const { lane = AGENT_DEFAULTS.lane } = options;
   const case_id = chooseCase(session_id, options.case, [lane, ...lanesOf(spec)], pinned.policy);
-  const { open, notes } = createOpenInput(session_id, { ...options, case_id }, pinned, ids);
+  const own = withSessionMachine(pinned);
+  const { open, notes } = createOpenInput(session_id, { ...options, case_id }, own, ids);
   const artifact: Artifact = { kind: 'session_spec', case_id: open.case_id, bytes: Buffer.from(canonicalJson(spec)) };
   const { exposure: ceiling } = pinned.policy;
   const exposure = options.exposure ?? ceiling;
@@ -104,6 +101,7 @@ export function createStartSessionInput(
   const input: InputOf<'open_session'> = {
     ...open,
     kind: 'open_session',
+    feature: 'sessions',
     spec: artifactRef(artifact),
     spec_file: file,
     idempotency_key: validateIdempotencyKey(options.idempotencyKey),
@@ -117,8 +115,21 @@ export function createStartSessionInput(
     },
     by: toRecordedCaller(options.by),
   };
-  return { input, materials: [...pinned.materials, artifact, ...notes] };
+  return { input, materials: [...own.materials, artifact, ...notes] };
 }
+
+/** The pinned policy with the definitions of a session's tree: those of a run tree, and the machine of sessions. */
+function withSessionMachine(pinned: PinnedPolicy): PinnedPolicy {
+  const known = withMachine.get(pinned);
+  if (known !== undefined) return known;
+  const bytes = Buffer.from(definitionsOf(pinned.policy, SESSIONS.root));
+  const machines: Artifact = { kind: 'machines', case_id: null, bytes };
+  const materials = pinned.materials.map((artifact) => (artifact.kind === 'machines' ? machines : artifact));
+  const made = { ...pinned, machines: artifactRef(machines), materials };
+  withMachine.set(pinned, made);
+  return made;
+}
+const withMachine = new WeakMap<PinnedPolicy, PinnedPolicy>();
 
 /** The lanes of the tasks that name one. */
 const lanesOf = ({ phases }: SessionSpec): readonly string[] =>

@@ -6,11 +6,12 @@ import { SNAPSHOT_ENTRIES } from '../../engine/trees/snapshots.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
 import type { Pace, ReadControl } from '../../engine/ports/pace.js';
-import { effectiveStatus } from '../../core/session/agent-activity.js';
-import { findTask } from '../../core/session/progress.js';
-import type { SessionState } from '../../core/session/session-state.js';
+import { effectiveStatus } from './rules/agent-activity.js';
+import { findTask } from './rules/progress.js';
+import type { SessionState } from './rules/session-state.js';
+import { sessionOf } from './tree/session-of.js';
 import { ContentReader } from '../../runtime/content/content-reader.js';
-import { redactSession } from '../../runtime/content/redact-session.js';
+import { redactSession } from './redact-session.js';
 import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
 import type { SessionSummary, TaskDetails } from './sessions.js';
 
@@ -45,7 +46,7 @@ export class SessionReader {
   async find(session_id: string): Promise<LedgerSession | null> {
     if (!isSessionId(session_id)) return null;
     const tree = await this.#engine().peek(session_id);
-    const session = tree?.session ?? null;
+    const session = tree === null ? null : sessionOf(tree);
     return tree === null || session === null ? null : { session, case_id: tree.case_id };
   }
 
@@ -126,7 +127,7 @@ export function findTaskDetails(session: SessionState, task_id?: string): TaskDe
 export async function loadCommittedSession(store: LedgerStore, session_id: string): Promise<SessionState | null> {
   if (!isSessionId(session_id)) return null;
   const tree = await new LiveTrees(store, 1, SNAPSHOT_ENTRIES).get(session_id);
-  const session = tree?.session ?? null;
+  const session = tree === null ? null : sessionOf(tree);
   return session === null ? null : redactSession(session, new ContentReader(store));
 }
 

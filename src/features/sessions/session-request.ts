@@ -3,8 +3,8 @@
 
 import Type, { type Static } from 'typebox';
 import { EXPOSURES } from '../../core/contract/run/response.js';
-import { GATE_POLICIES, OVERRIDE_REASONS, POSTURES, type SessionLimits } from '../../core/contract/session/session.js';
-import type { SessionSpec } from '../../core/contract/session/session-spec.js';
+import { GATE_POLICIES, OVERRIDE_REASONS, POSTURES, type SessionLimits } from './contract/session.js';
+import type { SessionSpec } from './contract/session-spec.js';
 import { closed, OneOf } from '../../core/contract/shapes.js';
 import type { Sessions } from './sessions.js';
 

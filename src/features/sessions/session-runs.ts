@@ -4,16 +4,16 @@
 import { parseOwnJson } from '../../core/contract/json/own-json.js';
 import { artifactRef, type Artifact } from '../../core/contract/artifact-ref.js';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
-import type { SessionAnswer, SessionErrorCode } from '../../core/contract/session/session-answer.js';
-import type { SessionCommand } from '../../core/contract/session/session-command.js';
-import type { SessionSpec } from '../../core/contract/session/session-spec.js';
+import type { SessionAnswer, SessionErrorCode } from './contract/session-answer.js';
+import type { SessionCommand } from './contract/session-command.js';
+import type { SessionSpec } from './contract/session-spec.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { InvariantError, RunError } from '../../core/errors.js';
 import type { Reply } from '../../kernel/decision.js';
-import { sessionAnswer, rejectionAnswer, rejectionWithoutSession } from '../../core/session/session-answer.js';
-import { toSessionRole } from '../../core/session/apply-command.js';
-import { stepProof } from '../../core/session/step-proof.js';
-import type { SessionState } from '../../core/session/session-state.js';
+import { sessionAnswer, rejectionAnswer, rejectionWithoutSession } from './rules/session-answer.js';
+import { toSessionRole } from './rules/apply-command.js';
+import { stepProof } from './rules/step-proof.js';
+import type { SessionState } from './rules/session-state.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { Ids } from '../../engine/ports/ids.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
@@ -286,7 +286,7 @@ export class SessionRuns implements Sessions {
         answerClosedSession(state.session, command, { ...caller, time, input_id }, materials),
       );
     }
-    const input = { kind: 'session', run_id: session_id, input_id, by: caller, command } as const;
+    const input = { kind: 'session', feature: 'sessions', run_id: session_id, input_id, by: caller, command } as const;
     return this.#submit(session_id, input_id, () =>
       this.#attachedEngine.submit(session_id, { input, materials, external: false }),
     );

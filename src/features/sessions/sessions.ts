@@ -1,9 +1,9 @@
 // The interface of sessions, which the MCP server, the CLI and embedding services share.
 
 import type { Exposure } from '../../core/contract/run/response.js';
-import type { GatePolicy, OverrideReason, Posture, SessionLimits } from '../../core/contract/session/session.js';
-import type { SessionAnswer, SessionData } from '../../core/contract/session/session-answer.js';
-import type { SessionSpec } from '../../core/contract/session/session-spec.js';
+import type { GatePolicy, OverrideReason, Posture, SessionLimits } from './contract/session.js';
+import type { SessionAnswer, SessionData } from './contract/session-answer.js';
+import type { SessionSpec } from './contract/session-spec.js';
 import type { ReadControl } from '../../engine/ports/pace.js';
 
 /** The caller. An unknown role counts as observer. */

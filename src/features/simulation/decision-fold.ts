@@ -1,6 +1,7 @@
 // Extracts the decisions of a recorded tree, entry by entry: each decision comes with the facts that it depended on.
 // The tree is folded as recorded, even if another policy would have decided an earlier decision differently.
 
+import { loadFeaturesNamedIn } from '../../core/contract/run/feature-vocabulary.js';
 import { nameBoth } from '../../core/contract/entry-name.js';
 import { checkAvailable, type Artifact } from '../../core/contract/artifact-ref.js';
 import type { AuditEvent } from '../../core/contract/run/audit-event.js';
@@ -119,6 +120,7 @@ export async function* decisionsIn(
 ): AsyncGenerator<RecordedDecision> {
   const folds = new Map<string, DecisionFold | null>();
   for await (const entry of tree_id === undefined ? source.log() : source.tree(tree_id)) {
+    await loadFeaturesNamedIn(entry.text);
     let fold = folds.get(entry.tree_id);
     if (fold === undefined) {
       fold = new DecisionFold(entry.tree_id);

@@ -1,7 +1,8 @@
 // Explains one recorded decision: its checks, and the single policy changes that would reverse it. Each change is found
 // by editing the policy and deciding again.
 
-import { CHECK_TOOLS, EXPORT_TOOL } from '../../../machines/high-risk-run.js';
+import { EXPORT_TOOL } from '../../../machines/high-risk-run.js';
+import { installedFeatures } from '../../kernel/tree-feature.js';
 import type { Json, JsonObject } from '../../core/contract/json.js';
 import { OPTIONAL_FILES } from '../../core/contract/policy/pins.js';
 import type { Policy } from '../../core/policy/policy.js';
@@ -145,7 +146,7 @@ function editScopeOfAct(base: EditScope, { action, args, agent }: MediatedAct, p
 
 function editScopeOfRun(base: EditScope, action: string, args: JsonObject): EditScope {
   const { target } = args;
-  const tools = base.action === 'export' ? [EXPORT_TOOL] : [CHECK_TOOLS[action]].filter((tool) => tool !== undefined);
+  const tools = base.action === 'export' ? [EXPORT_TOOL] : startedTools(action);
   return { ...base, tools, tables: typeof target === 'string' ? [target] : [] };
 }
 
@@ -155,3 +156,7 @@ function endingOf(name: string, path: Json | undefined): readonly (readonly [str
 }
 
 const unique = (names: readonly string[]): readonly string[] => [...new Set(names)];
+
+/** The tools that a lane must list for an action that a feature starts itself. */
+const startedTools = (action: string): readonly string[] =>
+  installedFeatures().flatMap((feature) => feature.startedTools?.[action] ?? []);

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { winstonLog } from '../../system/winston-log.js';
 import type { StepResponse } from '../../core/contract/run/response.js';
-import type { SessionAnswer } from '../../core/contract/session/session-answer.js';
+import type { SessionAnswer } from '../../features/sessions/contract/session-answer.js';
 import type { AgentRun } from '../../runtime/agents/agent-run.js';
 import { packageFile } from '../../system/package-files.js';
 import { openTurnpike, type Turnpike, type TurnpikeOptions } from '../../host/turnpike.js';

@@ -6,16 +6,16 @@ import {
   SESSION_ROLES,
   type OverrideReason,
   type SessionRole,
-} from '../../core/contract/session/session.js';
-import type { SessionAnswer } from '../../core/contract/session/session-answer.js';
-import { SpecId, SPEC_BYTES_MAX, type SessionSpec } from '../../core/contract/session/session-spec.js';
+} from '../../features/sessions/contract/session.js';
+import type { SessionAnswer } from '../../features/sessions/contract/session-answer.js';
+import { SpecId, SPEC_BYTES_MAX, type SessionSpec } from '../../features/sessions/contract/session-spec.js';
 import { findTextProblem, type TextRule, type TextSchema } from '../../core/contract/text-rule.js';
-import { effectiveStatus } from '../../core/session/agent-activity.js';
-import { rejectionWithoutSession } from '../../core/session/session-answer.js';
-import type { SessionState } from '../../core/session/session-state.js';
+import { effectiveStatus } from '../../features/sessions/rules/agent-activity.js';
+import { rejectionWithoutSession } from '../../features/sessions/rules/session-answer.js';
+import type { SessionState } from '../../features/sessions/rules/session-state.js';
 import { systemClock } from '../../system/system-clock.js';
 import { ContentReader } from '../../runtime/content/content-reader.js';
-import { redactAnswer } from '../../runtime/content/redact-session.js';
+import { redactAnswer } from '../../features/sessions/redact-session.js';
 import { loadCommittedSession, listCommittedSessions } from '../../features/sessions/session-reader.js';
 import type { OverrideRequest, SessionCaller, Sessions, SessionSummary } from '../../features/sessions/sessions.js';
 import { quoteArgument, commandUsageError } from './arguments.js';

@@ -1,6 +1,7 @@
 // The command line as a function: it finds the command, checks its arguments, runs it, and turns errors into a line and
 // an exit code.
 
+import { declareFeatures } from '../../features/registry.js';
 import { usageError } from '../../core/errors.js';
 import { NOTHING_CONFIGURED, parseArguments, quoteArgument, type ConfiguredArguments } from './arguments.js';
 import { homeUseOf, type CliCommand, type CommandGroup, type ExitCode } from './command.js';
@@ -129,6 +130,7 @@ export const COMMANDS: readonly CliCommand[] = COMMAND_GROUPS.flatMap(({ command
 
 /** Runs `turnpike` with these arguments. Never throws. */
 export async function turnpikeCommand(argv: readonly string[], io: Io): Promise<ExitCode> {
+  declareFeatures();
   try {
     return await dispatch(argv, io);
   } catch (error) {

@@ -8,7 +8,7 @@ import { systemClock } from '../../system/system-clock.js';
 import { winstonLog } from '../../system/winston-log.js';
 import { sdkTelemetry } from '../../features/telemetry/otel/sdk-telemetry.js';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
-import { SESSION_ROLES } from '../../core/contract/session/session.js';
+import { SESSION_ROLES } from '../../features/sessions/contract/session.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { ClusterDirectory } from '../../engine/ports/ledger/cluster.js';
 import type { Log } from '../../engine/ports/log.js';

@@ -9,9 +9,9 @@ import type {
   EventDetails,
   LedgerInfo,
   RowPage,
-  SessionView,
   StepStory,
 } from '../../core/contract/inspection/inspection.js';
+import type { SessionView } from '../../features/sessions/inspected-session.js';
 import { LedgerError } from '../../core/errors.js';
 import type { ReadControl } from '../../engine/ports/pace.js';
 import type { EntryReading, InspectorSource } from './inspector-source.js';

@@ -8,10 +8,10 @@ import type {
   LedgerInfo,
   ReplayedInfo,
   RowPage,
-  SessionView,
   StepStory,
   DecisionExplanation,
 } from '../../core/contract/inspection/inspection.js';
+import type { SessionView } from '../../features/sessions/inspected-session.js';
 import type { ReadControl } from '../../engine/ports/pace.js';
 
 /** Limits of one response: rows, and bytes of entries. */

@@ -9,10 +9,10 @@ import type {
   LedgerInfo,
   ReplayedInfo,
   RowPage,
-  SessionView,
   StepStory,
   DecisionExplanation,
 } from '../../core/contract/inspection/inspection.js';
+import type { SessionView } from '../../features/sessions/inspected-session.js';
 import type { NoteVerifier } from '../../core/ledger/proof/signed-note.js';
 import type { Pause, ReadControl } from '../../engine/ports/pace.js';
 import { NO_PROGRESS, type ProgressReporter } from '../../engine/ports/progress.js';

@@ -2,7 +2,8 @@
 // omitted, content first, and the page reports that it is missing.
 
 import { LedgerError, UsageError } from '../../core/errors.js';
-import type { ArtifactInfo, InlineData } from '../../core/contract/inspection/inspection.js';
+import type { ArtifactInfo } from '../../core/contract/inspection/inspection.js';
+import type { InlineData } from './inline-data.js';
 import { NO_PROGRESS, type ProgressReporter } from '../../engine/ports/progress.js';
 import { ROWS_MAX, type InspectorSource } from './inspector-source.js';
 

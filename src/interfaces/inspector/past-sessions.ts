@@ -2,7 +2,10 @@
 
 import { nameInLedger } from '../../core/contract/entry-name.js';
 import { artifactRef, isWithheld } from '../../core/contract/artifact-ref.js';
-import type { Course, PacketMaterial, SessionView } from '../../core/contract/inspection/inspection.js';
+import type { Course } from '../../core/contract/inspection/inspection.js';
+import type { PacketMaterial, SessionView } from '../../features/sessions/inspected-session.js';
+import { IssuedSteps } from '../../features/sessions/issued-steps.js';
+import { sessionOf } from '../../features/sessions/tree/session-of.js';
 import { LedgerError } from '../../core/errors.js';
 import { withheldContentError } from '../../core/ledger/require-content.js';
 import { TreeCourse } from '../../kernel/replay/tree-course.js';
@@ -62,14 +65,15 @@ export class PastSessions {
 
   async #createView(tree: TreeCourse, at: number): Promise<SessionView | null> {
     if (tree.cut !== null) await this.#throwCut(tree.cut);
-    const { session } = tree;
+    const session = sessionOf(tree);
     if (session === null) return null;
+    const issued = tree.follower instanceof IssuedSteps ? tree.follower.steps : [];
     const isTitled = await this.#isTitled(tree.tree_id);
-    return createSessionView(session, at, { isTitled, ...(await this.#packets(tree.issued)) });
+    return createSessionView(session, at, { isTitled, ...(await this.#packets(issued)) });
   }
 
   /** The packets with the materials that may be shown; for the others, the hash. */
-  async #packets(issued: TreeCourse['issued']): Promise<Pick<SessionViewExtras, 'packets' | 'packets_before'>> {
+  async #packets(issued: IssuedSteps['steps']): Promise<Pick<SessionViewExtras, 'packets' | 'packets_before'>> {
     const last = issued.slice(-PACKETS_MAX);
     const known = new Map<string, PacketMaterial | null>();
     for (const material of last.flatMap(({ materials }) => materials)) {

@@ -1,7 +1,7 @@
-import type { Packet, SessionView } from '../../core/contract/inspection/inspection.js';
-import type { SpecPhase } from '../../core/contract/session/session-spec.js';
-import { activePhase, gateOf, isPhaseFinished, taskStatus } from '../../core/session/progress.js';
-import type { SessionState } from '../../core/session/session-state.js';
+import type { Packet, SessionView } from '../../features/sessions/inspected-session.js';
+import type { SpecPhase } from '../../features/sessions/contract/session-spec.js';
+import { activePhase, gateOf, isPhaseFinished, taskStatus } from '../../features/sessions/rules/progress.js';
+import type { SessionState } from '../../features/sessions/rules/session-state.js';
 
 /** The parts of a session view that are not in the session state. */
 export interface SessionViewExtras {

@@ -8,8 +8,8 @@ import {
   type SessionAnswer,
   type SessionError,
   type SessionErrorCode,
-} from '../../core/contract/session/session-answer.js';
-import { SessionSpec } from '../../core/contract/session/session-spec.js';
+} from '../../features/sessions/contract/session-answer.js';
+import { SessionSpec } from '../../features/sessions/contract/session-spec.js';
 import { isConforming } from '../../core/contract/validators.js';
 import { RunError, UsageError } from '../../core/errors.js';
 import type {

@@ -10,8 +10,8 @@ import {
   SESSION_STATUSES,
   STEP_OUTCOMES,
   STEP_TYPES,
-} from '../../core/contract/session/session.js';
-import { SESSION_ERRORS } from '../../core/contract/session/session-answer.js';
+} from '../../features/sessions/contract/session.js';
+import { SESSION_ERRORS } from '../../features/sessions/contract/session-answer.js';
 import { TERMINAL_STATES } from '../../core/contract/run/run-state.js';
 import { RUN_END_CAUSES } from './ended-run.js';
 import { closed, Nullable, OneOf, RunId, Sha256 } from '../../core/contract/shapes.js';

@@ -1,6 +1,7 @@
 // Compares every tree with the machines, for verification. It folds each tree as it is read; at the first difference,
 // the surrounding entries show which kind of damage it is.
 
+import { loadFeaturesNamedIn } from '../../core/contract/run/feature-vocabulary.js';
 import type { StoredArtifact } from '../../core/contract/artifact-ref.js';
 import { LedgerError } from '../../core/errors.js';
 import { Fold, type Difference } from '../fold.js';
@@ -154,6 +155,7 @@ export class ReplayCheck implements TreeReplay {
     try {
       for await (const entry of this.#source.tree(tree_id)) {
         if (entry.seq >= seq) return true;
+        await loadFeaturesNamedIn(entry.text);
         const artifacts = entry.type === 'input' ? await this.#source.artifactsOf(entry) : [];
         if (!('decision' in open.fold.apply(entry, artifacts))) return false;
         open.before = [entry.text, ...open.before.slice(0, 1)];

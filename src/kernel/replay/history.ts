@@ -1,6 +1,7 @@
 // Folds a whole log, from its first entry or from a replay point: the live runs, the ended runs, and the state of each
 // tree. Ended trees leave memory, and the number of other trees in memory is limited.
 
+import { loadFeaturesNamedIn } from '../../core/contract/run/feature-vocabulary.js';
 import { nameInLedger, nameInTree } from '../../core/contract/entry-name.js';
 import type { Entry } from '../../core/contract/run/entry.js';
 import { LedgerError } from '../../core/errors.js';
@@ -13,7 +14,7 @@ import { requireContent } from '../../core/ledger/require-content.js';
 import type { HistoryCache, ReplayPoint, HistorySnapshot } from '../../core/ledger/history-cache.js';
 import { NOTHING_ARCHIVED, ReplayPointBuilder, type ArchivedPrefix, type EndedItems } from './replay-point-builder.js';
 import type { ReplayEntry, ReplaySource } from './replay.js';
-import type { RunSnapshot, SessionSnapshot } from './ledger-state.js';
+import type { PlacedSummary, RunSnapshot } from './ledger-state.js';
 
 /** Maximum number of trees in memory between two points. */
 const FOLDS_MAX = 512;
@@ -75,14 +76,15 @@ export class History {
     return this.#points.live;
   }
 
-  /** The sessions that have not ended. */
-  get sessions(): readonly SessionSnapshot[] {
+  /** The trees of features that have not ended. */
+  get summaries(): readonly PlacedSummary[] {
     this.#placeChanged();
-    return this.#points.sessions;
+    return this.#points.summaries;
   }
 
   /** Applies the next entry. @throws LedgerError LEDGER_TAMPERED if the machines do not produce it */
   async take(entry: ReplayEntry & { readonly leaf_hash?: string }): Promise<void> {
+    await loadFeaturesNamedIn(entry.text);
     const { tree_id } = entry;
     const fold = this.#points.isUnfoldable(tree_id) ? null : (this.#folds.get(tree_id) ?? (await this.#foldFor(entry)));
     const isFolded =
@@ -158,6 +160,7 @@ export class History {
     if (known === null || known.point === null || this.#cache === null) return null;
     const stored = await this.#cache.snapshot(tree_id, known.point);
     if (stored === null || sha256(stored.text) !== stored.sha256) return null;
+    await loadFeaturesNamedIn(stored.text);
     const snapshot = JSON.parse(stored.text) as TreeSnapshot;
     if (snapshot.seq > seq) return null;
     const policies = requireContent(await this.#source.artifactsOf({ tree_id, seq: 0, log_index: known.first }));

@@ -1,10 +1,11 @@
-// The state of runs and sessions at an entry, as plain data.
+// The state of runs, and of trees that features have opened, at an entry, as plain data.
 
+import { featureStateMembers } from '../../core/contract/run/feature-vocabulary.js';
 import { stepId } from '../../../machines/agent.js';
 import type { Entry } from '../../core/contract/run/entry.js';
 import { stateAfterEvent, type RunKind, type RunState } from '../../core/contract/run/run-state.js';
-import type { FailureReason, PauseReason, SessionStatus } from '../../core/contract/session/session.js';
 import type { Tree } from '../tree.js';
+import type { SummarizedRoot } from '../tree-feature.js';
 
 /** The state of one run. */
 export interface RunSnapshot {
@@ -25,21 +26,21 @@ export interface RunSnapshot {
   readonly at: string | null;
 }
 
-/** The state of one session. */
-export interface SessionSnapshot {
-  readonly session_id: string;
-  readonly status: SessionStatus;
-  readonly pause_reason: PauseReason | null;
-  readonly failure_reason: FailureReason | null;
-  readonly activation: number;
-  readonly steps_issued: number;
-  readonly tasks_done: number;
-  /** The step that was issued to the agent and not reported yet. */
-  readonly outstanding: { readonly step_id: string; readonly type: string } | null;
+/**
+ * The states of the trees that features have opened: each such feature merges a member into this interface, named as in
+ * its `RootSummary`.
+ */
+export interface RootSummaries {}
+
+/** The state of a tree that a feature has opened. */
+export interface PlacedSummary extends SummarizedRoot {
+  readonly tree_id: string;
+  /** The member of the ledger's state that lists it. */
+  readonly member: string;
 }
 
 /** The state of everything at one entry of the log. */
-export interface LedgerState {
+export interface LedgerState extends RootSummaries {
   /** The requested entry. */
   readonly until: number;
   /** The last entry that the same input caused. These entries are atomic, so there is no state between them. */
@@ -49,11 +50,10 @@ export interface LedgerState {
   readonly trees: { readonly begun: number; readonly ended: number };
   /** In order of creation. */
   readonly runs: readonly RunSnapshot[];
-  readonly sessions: readonly SessionSnapshot[];
   /**
    * The live trees that are known from entries alone, because content that they need is unavailable, or because this
-   * installation cannot evaluate their policy. The positions of their runs inside their states, and their sessions, are
-   * unknown. Absent if empty.
+   * installation cannot evaluate their policy. The positions of their runs inside their states, and the states of their
+   * features, are unknown. Absent if empty.
    */
   readonly not_recomputed?: readonly string[];
   /** What to install to fold the trees, also ended ones, that this installation cannot evaluate. Absent: none. */
@@ -91,18 +91,18 @@ export function placeRun(run: RunSnapshot, tree: Tree): RunSnapshot {
   };
 }
 
-/** The session of a tree; null if the tree belongs to a run. */
-export function sessionSnapshotOf({ session }: Tree): SessionSnapshot | null {
-  if (session === null) return null;
-  const { session_id, status, pause_reason, failure_reason, activation, steps_issued, tasks, outstanding } = session;
-  return {
-    session_id,
-    status,
-    pause_reason,
-    failure_reason,
-    activation,
-    steps_issued,
-    tasks_done: Object.keys(tasks).length,
-    outstanding: outstanding === null ? null : { step_id: outstanding.step.step_id, type: outstanding.type },
-  };
+/** The state of a tree that a feature has opened; null for a run tree. */
+export function summaryOf({ tree_id, rootFeature, rootMemory }: Tree): PlacedSummary | null {
+  const rules = rootFeature?.root?.summary;
+  const summarized = rules?.of(rootMemory) ?? null;
+  return rules === undefined || summarized === null ? null : { tree_id, member: rules.member, ...summarized };
+}
+
+/** The summaries by the members that list them. Every declared feature has its member, also without a tree. */
+export function listSummaries(summaries: readonly PlacedSummary[]): RootSummaries {
+  const lists = featureStateMembers().map((name) => [
+    name,
+    summaries.filter(({ member }) => member === name).map(({ summary }) => summary),
+  ]);
+  return Object.fromEntries(lists) as RootSummaries;
 }

@@ -1,12 +1,12 @@
 // Maintains a replay point as entries arrive: the live runs and trees, and what has ended since the previous point.
-// Only a folded tree knows the position of a live run inside its state, and its session.
+// Only a folded tree knows the position of a live run inside its state, and the state of its feature.
 
 import type { Entry } from '../../core/contract/run/entry.js';
 import { sha256 } from '../../core/contract/hash.js';
 import { isTerminal } from '../../core/contract/run/run-state.js';
 import type { Tree } from '../tree.js';
 import type { ReplayPoint, HistorySnapshot } from '../../core/ledger/history-cache.js';
-import { placeRun, applyEntry, sessionSnapshotOf, type RunSnapshot, type SessionSnapshot } from './ledger-state.js';
+import { placeRun, applyEntry, summaryOf, type PlacedSummary, type RunSnapshot } from './ledger-state.js';
 
 /** A tree that has not ended. */
 export interface LiveTree {
@@ -14,8 +14,8 @@ export interface LiveTree {
   readonly first: number;
   /** The size of the point at which its last snapshot was stored, possibly an older point; null before the first. */
   readonly point: number | null;
-  /** The session at that point. */
-  readonly session: SessionSnapshot | null;
+  /** Its state at that point; null for a run tree. */
+  readonly summary: PlacedSummary | null;
   /** Set if the tree cannot be folded further, because content that it needs is unavailable. */
   readonly lost?: true;
 }
@@ -38,10 +38,10 @@ interface StoredLiveState {
   readonly trees: readonly (readonly [tree_id: string, tree: LiveTree])[];
 }
 
-/** The runs and sessions that ended between two points. */
+/** What ended between two points: runs, and trees that features have opened. */
 export interface EndedItems {
   readonly runs: readonly RunSnapshot[];
-  readonly sessions: readonly SessionSnapshot[];
+  readonly summaries: readonly PlacedSummary[];
 }
 
 /** The stored form, with the size of the previous point, which has everything that ended before. */
@@ -53,7 +53,7 @@ export class ReplayPointBuilder {
   /** Runs by tree. */
   readonly #runs = new Map<string, Map<string, RunSnapshot>>();
   #trees = new Map<string, LiveTree>();
-  #ended: { runs: RunSnapshot[]; sessions: SessionSnapshot[] } = { runs: [], sessions: [] };
+  #ended: { runs: RunSnapshot[]; summaries: PlacedSummary[] } = { runs: [], summaries: [] };
   readonly #archived: number;
   #leaf_hash = '';
   /** The size of the point before the next one. */
@@ -105,9 +105,9 @@ export class ReplayPointBuilder {
     return [...this.#runs.values()].flatMap((runs) => [...runs.values()]);
   }
 
-  /** The sessions that have not ended. */
-  get sessions(): readonly SessionSnapshot[] {
-    return [...this.#trees.values()].flatMap(({ session }) => session ?? []);
+  /** The trees of features that have not ended. */
+  get summaries(): readonly PlacedSummary[] {
+    return [...this.#trees.values()].flatMap(({ summary }) => summary ?? []);
   }
 
   /** The tree, if it has not ended. */
@@ -137,7 +137,7 @@ export class ReplayPointBuilder {
       this.#time = entry.body.time;
       if (entry.seq > 0 || this.#trees.has(tree_id)) return;
       this.#begun += 1;
-      this.#trees.set(tree_id, { first: log_index, point: null, session: null });
+      this.#trees.set(tree_id, { first: log_index, point: null, summary: null });
       return;
     }
     const run = applyEntry(entry, log_index, (run_id) => this.#runs.get(tree_id)?.get(run_id) ?? null);
@@ -160,17 +160,17 @@ export class ReplayPointBuilder {
     this.#leaf_hash = leaf_hash;
   }
 
-  /** Updates the positions of a tree's runs, or its session. */
+  /** Updates the positions of a tree's runs, and its summary. */
   placeTree(tree: Tree): void {
     const known = this.#trees.get(tree.tree_id);
     if (known === undefined) return;
-    const session = sessionSnapshotOf(tree);
+    const summary = summaryOf(tree);
     if (tree.hasEnded) {
       this.#trees.delete(tree.tree_id);
-      if (session !== null) this.#ended.sessions.push(session);
+      if (summary !== null) this.#ended.summaries.push(summary);
       return;
     }
-    this.#trees.set(tree.tree_id, { ...known, session });
+    this.#trees.set(tree.tree_id, { ...known, summary });
     for (const run of this.#runs.get(tree.tree_id)?.values() ?? []) this.#set(placeRun(run, tree));
   }
 
@@ -195,7 +195,7 @@ export class ReplayPointBuilder {
     };
     const live = JSON.stringify(stored);
     const ended = JSON.stringify({ since: this.#since, ...this.#ended } satisfies StoredEndedItems);
-    this.#ended = { runs: [], sessions: [] };
+    this.#ended = { runs: [], summaries: [] };
     this.#since = this.#size;
     return { size: this.#size, live, live_sha256: sha256(live), ended, ended_sha256: sha256(ended) };
   }

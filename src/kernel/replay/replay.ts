@@ -3,7 +3,7 @@
 import type { StoredArtifact, WithheldArtifact } from '../../core/contract/artifact-ref.js';
 import { LedgerError } from '../../core/errors.js';
 import { sha256 } from '../../core/contract/hash.js';
-import { definitionsOf } from '../pinned-policy.js';
+import { loadFeaturesNamedIn } from '../../core/contract/run/feature-vocabulary.js';
 import { Fold, type Difference } from '../fold.js';
 import { TABLE_DRIVEN } from '../interpreter/interpreter.js';
 import type { EntryPlace } from '../../core/ledger/readable-ledger.js';
@@ -101,6 +101,7 @@ export async function replay(source: ReplaySource, tree_id?: string): Promise<Re
     reportOf(count, { ...folds.lost, ...(begin === undefined || begin === 0 ? {} : { archived: begin }) }, difference);
   for await (const entry of tree_id === undefined ? source.log() : source.tree(tree_id)) {
     begin ??= entry.log_index;
+    await loadFeaturesNamedIn(entry.text);
     const fold = await folds.foldFor(entry);
     end = entry.log_index + 1;
     count.trees = folds.begun;
@@ -247,5 +248,5 @@ const unreadableDifference = ({ tree_id, seq, text }: ReplayEntry): Difference =
 /** Whether this entry opens a tree whose pinned machines are not the ones that replay it. */
 function hasOtherMachines({ seq, text }: ReplayEntry, { tree }: Fold): boolean {
   if (seq !== 0 || tree.policy === null) return false;
-  return !text.includes(sha256(definitionsOf(tree.policy)));
+  return !text.includes(sha256(tree.definitions));
 }

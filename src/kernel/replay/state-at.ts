@@ -1,5 +1,5 @@
-// Time travel: the state of every run and session at an entry. The fold continues from the newest cached replay point
-// before the entry, and saves points on its way, so that the next query costs less (decision 0019).
+// Time travel: the state of every run at an entry, and of the trees that features have opened. The fold continues from
+// the newest cached replay point before the entry, and saves points on its way, so that the next query costs less (decision 0019).
 
 import { nameInLedger, nameInTree } from '../../core/contract/entry-name.js';
 import { LedgerError, UsageError } from '../../core/errors.js';
@@ -9,7 +9,13 @@ import type { EndedRuns, HistoryCache, ReplayPoint } from '../../core/ledger/his
 import { History, type TreeReplaySource } from './history.js';
 import type { ArchivedPrefix, EndedItems, StoredEndedItems } from './replay-point-builder.js';
 import type { ReplayEntry } from './replay.js';
-import type { LedgerState, RunSnapshot, SessionSnapshot } from './ledger-state.js';
+import {
+  listSummaries,
+  type LedgerState,
+  type PlacedSummary,
+  type RootSummaries,
+  type RunSnapshot,
+} from './ledger-state.js';
 
 /** Entries of the log between two replay points: the maximum that is folded to reach an entry. */
 export const POINT_ENTRIES = 4_096;
@@ -33,7 +39,7 @@ export interface StateOptions {
 }
 
 /**
- * The state of every run and session right after entry `until`.
+ * The state of every run, and of the trees that features have opened, right after entry `until`.
  * @throws UsageError if there is no such entry; LedgerError LEDGER_TAMPERED if the log does not fold
  */
 export async function stateAt(
@@ -41,7 +47,20 @@ export async function stateAt(
   cache: HistoryCache | null,
   options: StateOptions,
 ): Promise<LedgerState> {
-  const { until, tree_id, pointEntries = POINT_ENTRIES } = options;
+  const { summaries, until, through, time, trees, runs, ...rest } = await readState(source, cache, options);
+  return { until, through, time, trees, runs, ...listSummaries(summaries), ...rest };
+}
+
+/** A state whose summaries are not listed by feature yet. */
+interface FoldedState extends Omit<LedgerState, keyof RootSummaries> {
+  readonly summaries: readonly PlacedSummary[];
+}
+
+async function readState(
+  source: HistorySource,
+  cache: HistoryCache | null,
+  { until, tree_id, pointEntries = POINT_ENTRIES }: StateOptions,
+): Promise<FoldedState> {
   if (tree_id === undefined) return readLedgerAt(source, cache, until, pointEntries);
   // A young tree is folded alone; for an old one, replay points are faster.
   if (until < pointEntries) return readTreeAt(source, tree_id, until);
@@ -56,7 +75,7 @@ async function readLedgerAt(
   cache: HistoryCache | null,
   until: number,
   pointEntries: number,
-): Promise<LedgerState> {
+): Promise<FoldedState> {
   if (cache === null) return foldTo(source, null, until, pointEntries);
   try {
     return await foldTo(source, cache, until, pointEntries);
@@ -80,7 +99,7 @@ async function foldTo(
   cache: HistoryCache | null,
   until: number,
   pointEntries: number,
-): Promise<LedgerState> {
+): Promise<FoldedState> {
   const archived = await readArchivedPrefix(source);
   if (until < archived.size) throw archivedError(until, archived.size);
   const from = cache === null ? null : await findPointBefore(source, cache, until + 1, archived.size);
@@ -109,7 +128,7 @@ async function foldTo(
   return stateOf(history, ended, until);
 }
 
-function stateOf(history: History, before: readonly EndedItems[], until: number): LedgerState {
+function stateOf(history: History, before: readonly EndedItems[], until: number): FoldedState {
   const { size } = history;
   if (size <= until)
     throw noEntryError(
@@ -127,14 +146,14 @@ function stateOf(history: History, before: readonly EndedItems[], until: number)
     time: history.time,
     trees: history.trees,
     runs: [...ended.flatMap((part) => part.runs), ...history.live].sort((one, other) => one.created - other.created),
-    sessions: [...ended.flatMap((part) => part.sessions), ...history.sessions],
+    summaries: [...ended.flatMap((part) => part.summaries), ...history.summaries],
     ...notRecomputed(history.unfoldable),
     ...(history.needs === null ? {} : { needs: history.needs }),
   };
 }
 
 /** One tree, folded from its first entry. */
-async function readTreeAt(source: HistorySource, tree_id: string, until: number): Promise<LedgerState> {
+async function readTreeAt(source: HistorySource, tree_id: string, until: number): Promise<FoldedState> {
   const history = new History(source, null);
   let seqs = 0;
   let at = 0;
@@ -151,19 +170,17 @@ async function readTreeAt(source: HistorySource, tree_id: string, until: number)
   return stateOf(history, [], at);
 }
 
-function restrictToTree(state: LedgerState, tree_id: string): LedgerState {
+function restrictToTree(state: FoldedState, tree_id: string): FoldedState {
   const runs = state.runs.filter((run: RunSnapshot) => run.tree_id === tree_id);
-  const sessions = state.sessions.filter(({ session_id }: SessionSnapshot) => session_id === tree_id);
-  const isLive =
-    runs.some(({ reason }) => reason === null) || sessions.some(({ status }) => !OVER_STATUSES.has(status));
+  const summaries = state.summaries.filter((summary) => summary.tree_id === tree_id);
+  const isLive = runs.some(({ reason }) => reason === null) || summaries.some(({ isOver }) => !isOver);
   const { not_recomputed, ...rest } = state;
   const unfoldable = (not_recomputed ?? []).filter((unfoldable_id) => unfoldable_id === tree_id);
-  return { ...rest, trees: { begun: 1, ended: isLive ? 0 : 1 }, runs, sessions, ...notRecomputed(unfoldable) };
+  return { ...rest, trees: { begun: 1, ended: isLive ? 0 : 1 }, runs, summaries, ...notRecomputed(unfoldable) };
 }
 
 const notRecomputed = (unfoldable: readonly string[]): Pick<LedgerState, 'not_recomputed'> =>
   unfoldable.length === 0 ? {} : { not_recomputed: unfoldable };
-const OVER_STATUSES: ReadonlySet<string> = new Set(['completed', 'ended']);
 
 /** The newest point that matches the ledger, and what had ended by then; null if the cache is unusable. */
 async function findPointBefore(

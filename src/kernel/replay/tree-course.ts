@@ -10,9 +10,8 @@ import type { RunKind } from '../../core/contract/run/run-state.js';
 import type { TransitionObserver } from '../interpreter/actors.js';
 import { Fold } from '../fold.js';
 import { Tree } from '../tree.js';
-import type { SessionState } from '../../core/session/session-state.js';
+import { featureOf, type RootFollower, type RootMachine } from '../tree-feature.js';
 import { chartsOf } from './machine-chart.js';
-import { IssuedSteps, type IssuedStep } from './issued-steps.js';
 import { isDefinitions } from './walk-machine.js';
 import type { ReplayEntry } from './replay.js';
 
@@ -44,8 +43,9 @@ export class TreeCourse {
   #next = 0;
   #moves = 0;
   #cut: Course['cut'] = null;
-  #isSession = false;
-  readonly #issued = new IssuedSteps();
+  /** The root machine of a tree that a feature has opened, and what the feature collects of it. */
+  #root: RootMachine | null = null;
+  #follower: RootFollower | null = null;
 
   constructor(tree_id: string) {
     this.tree_id = tree_id;
@@ -69,21 +69,21 @@ export class TreeCourse {
 
   /** Memory use, in entries and transitions. */
   get weight(): number {
-    return this.#moves + this.#issued.steps.length + (this.#fold === null ? 0 : this.#next);
+    return this.#moves + (this.#follower?.weight ?? 0) + (this.#fold === null ? 0 : this.#next);
   }
 
   get cut(): Course['cut'] {
     return this.#cut;
   }
 
-  /** The session of the tree after its last entry; null for a run tree, and for a tree that has ended. */
-  get session(): SessionState | null {
-    return this.#tree.session;
+  /** The context of the root machine after the last entry, or its output once it has ended. */
+  get rootMemory(): unknown {
+    return this.#tree.rootMemory;
   }
 
-  /** The steps that the session of the tree has issued, in order. */
-  get issued(): readonly IssuedStep[] {
-    return this.#issued.steps;
+  /** What the feature that opened the tree has collected of it; null for a run tree. */
+  get follower(): RootFollower | null {
+    return this.#follower;
   }
 
   /** The entry that created a run; null if the tree has no such run. */
@@ -106,7 +106,8 @@ export class TreeCourse {
     this.#next = entry.seq + 1;
     if (entry.seq === 0) {
       this.#charts = chartsIn(artifacts);
-      this.#isSession = entry.text.includes('"kind":"open_session"');
+      this.#root = rootMachineIn(entry.text);
+      this.#follower = this.#root?.follow?.() ?? null;
     }
     if (entry.type === 'run_created') this.#recordCreated(entry);
     const fold = this.#fold;
@@ -117,8 +118,8 @@ export class TreeCourse {
     else if ('withheld' in outcome) this.#stop({ log_index: entry.log_index, why: 'withheld' });
     else if ('unsupported' in outcome)
       this.#stop({ log_index: entry.log_index, why: 'unsupported', needs: outcome.unsupported.message });
-    else if (this.#isSession) this.#issued.take(entry, artifacts, () => this.session);
-    // A session's last state can still be requested, so it stays.
+    else this.#follower?.take(entry, artifacts, () => this.rootMemory);
+    // The last state of a root can still be requested, so it stays.
     if (fold.isComplete && this.#tree.hasEnded) this.#fold = null;
   }
 
@@ -144,7 +145,7 @@ export class TreeCourse {
   #machineOf(run_id: string): string | null {
     const kind = this.#runs.get(run_id)?.kind;
     if (kind !== undefined) return kind === 'orchestrator' || kind === 'agent' ? kind : 'mediated';
-    return run_id === this.tree_id && this.#isSession ? 'session' : null;
+    return run_id === this.tree_id ? (this.#root?.name ?? null) : null;
   }
 
   #recordCreated({ text, log_index }: ReplayEntry): void {
@@ -177,6 +178,12 @@ export class TreeCourse {
     );
     this.#moves += 1;
   }
+}
+
+/** The root machine of the feature that recorded the opening; null for the opening of a run tree. */
+function rootMachineIn(text: string): RootMachine | null {
+  const { body } = JSON.parse(text) as { readonly body: object };
+  return featureOf(body)?.root ?? null;
 }
 
 const STEP = stepId('');

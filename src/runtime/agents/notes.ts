@@ -30,12 +30,13 @@ export function createNote(text: string | null | undefined, case_id: string | nu
 
 interface CancelledTree {
   readonly case_id: string | null;
-  readonly session: object | null;
+  /** The feature that opened the tree; null for a run tree. */
+  readonly rootFeature: object | null;
 }
 
 /**
- * The `cancel` of an agent run's tree, with its reason as a code or, in other words, as a note. Only the session may
- * end its activation: the handle of its agent run cancels that run alone (C93).
+ * The `cancel` of an agent run's tree, with its reason as a code or, in other words, as a note. Only the feature
+ * that opened a tree may end its root runs: the handle of an agent run cancels that run alone (C93).
  */
 export function createCancelInput(
   { run_id, root_run_id }: Pick<RunContext, 'run_id' | 'root_run_id'>,
@@ -44,7 +45,7 @@ export function createCancelInput(
 ) {
   const code = toCancelReason(reason);
   const { references, materials } = code === reason ? EMPTY_NOTE : createNote(reason, tree?.case_id ?? null);
-  const cancelled_run_id = tree?.session == null ? root_run_id : run_id;
+  const cancelled_run_id = tree?.rootFeature == null ? root_run_id : run_id;
   const input = {
     kind: 'cancel',
     run_id: cancelled_run_id,

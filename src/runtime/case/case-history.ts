@@ -8,6 +8,7 @@
 //   C3. A promotion, and a decision about an export, do not read the whole log. They compare the end of each tree with
 //       what the engine or the run records know of it, so they detect a tree that lost its last entries.
 
+import { loadFeaturesNamedIn } from '../../core/contract/run/feature-vocabulary.js';
 import { isOpeningInput, type Entry, type EntryType } from '../../core/contract/run/entry.js';
 import { LedgerError } from '../../core/errors.js';
 import { EMPTY_HEAD, extendHead, leafHash } from '../../core/ledger/proof/merkle.js';
@@ -119,7 +120,10 @@ export class CaseHistory {
     if (size === 0) return;
     const trees = await this.#summaries();
     const ended = (tree: TreeSummary, cursor: TreeCursor): Promise<void> => this.#compare(tree, cursor);
-    yield* mergeTrees(this.#store, trees, { size, onTreeEnd: ended });
+    for await (const stored of mergeTrees(this.#store, trees, { size, onTreeEnd: ended })) {
+      await loadFeaturesNamedIn(stored.text);
+      yield stored;
+    }
   }
 
   #summaries(): Promise<readonly TreeSummary[]> {

@@ -2,7 +2,8 @@
 
 import { parseOwnJson } from '../../core/contract/json/own-json.js';
 import { quote } from '../../core/contract/canonical-json.js';
-import { ENTRY_TYPES, type Entry, type EntryType } from '../../core/contract/run/entry.js';
+import { entryTypes, type Entry, type EntryType } from '../../core/contract/run/entry.js';
+import { missingFeature, missingFeatureError } from '../../core/contract/run/feature-vocabulary.js';
 import { isJsonObject, type Json } from '../../core/contract/json.js';
 import { isEntryBody } from '../../core/contract/validators.js';
 import type { StoredEntry } from '../../engine/ports/ledger/ledger-store.js';
@@ -16,10 +17,13 @@ export const hasMatchingEnvelope = ({ text, seq, tree_id, type }: StoredEntry): 
 
 /**
  * Parses an entry. The caller has verified the place at the end of its text.
- * @throws LedgerError LEDGER_TAMPERED if it does not match the schema of its type, or is an event of another place
+ * @throws LedgerError LEDGER_UNSUPPORTED if its feature is not installed; LEDGER_TAMPERED if it does not match the schema
+ * of its type, or is an event of another place
  */
 export function parseCaseEntry({ text, type, tree_id, seq, log_index }: StoredEntry): Entry {
   const entry = parseJson(text);
+  const missing = isJsonObject(entry) ? missingFeature(entry['body']) : null;
+  if (missing !== null) throw missingFeatureError(missing);
   if (!isJsonObject(entry) || !isEntryType(type) || !isEntryBody(type, entry['body']))
     throw tamperedEntryError(log_index);
   const { event_id, sequence } = entry['body'] as { readonly event_id?: string; readonly sequence?: number };
@@ -29,7 +33,7 @@ export function parseCaseEntry({ text, type, tree_id, seq, log_index }: StoredEn
   return entry as unknown as Entry;
 }
 
-const isEntryType = (type: string): type is EntryType => (ENTRY_TYPES as readonly string[]).includes(type);
+const isEntryType = (type: string): type is EntryType => (entryTypes() as readonly string[]).includes(type);
 
 function parseJson(text: string): Json | null {
   try {

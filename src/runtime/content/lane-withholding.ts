@@ -18,6 +18,7 @@ import {
 } from '../../core/contract/run/entry.js';
 import { InvariantError, PolicyError } from '../../core/errors.js';
 import { pinReferences, referencesOf } from '../../kernel/fold.js';
+import { featureLaneId } from '../../core/contract/run/feature-vocabulary.js';
 import { isUnsupported, pinnedArtifacts, policyOf } from '../../kernel/pinned-policy.js';
 import type { LedgerStore, StoredEntry, TreeEntry } from '../../engine/ports/ledger/ledger-store.js';
 import type { Pause } from '../../engine/ports/pace.js';
@@ -87,8 +88,8 @@ type WithholdingLanes = ReadonlyMap<string, boolean>;
  */
 interface TreeLanes {
   readonly withholding: WithholdingLanes | null;
-  /** For a session: the lane of its agents, which is the lane of its spec and reports. */
-  readonly session: string | null;
+  /** The lane of content that belongs to no run; null in a run tree. */
+  readonly own: string | null;
   readonly runs: Map<string, string | null>;
 }
 
@@ -137,10 +138,9 @@ export class LaneWithholding {
 
 /** A policy that cannot be read withholds everything: nothing was ever allowed under it. */
 function lanesOf(opening: OpeningInput, artifacts: readonly StoredArtifact[]): TreeLanes {
-  const session = opening.kind === 'open_session' ? opening.agent.lane_id : null;
   const pinned = pinnedArtifacts(opening, artifacts);
   const policies = pinned.filter((artifact): artifact is Artifact => !isWithheld(artifact));
-  return { withholding: withholdingLanesOf(policies), session, runs: new Map() };
+  return { withholding: withholdingLanesOf(policies), own: featureLaneId(opening), runs: new Map() };
 }
 
 function withholdingLanesOf(policies: readonly Artifact[]): WithholdingLanes | null {
@@ -157,12 +157,12 @@ function withholdingLanesOf(policies: readonly Artifact[]): WithholdingLanes | n
   }
 }
 /** The lanes that can withhold the content. An agent sees the content of its runs, and its responses may repeat it. */
-function lanesFor(input: RecordedInput, kind: string, { session, runs }: TreeLanes): readonly string[] {
+function lanesFor(input: RecordedInput, kind: string, { own: ownLane, runs }: TreeLanes): readonly string[] {
   if (input.kind === 'start_run' || input.kind === 'start_agent') return [input.lane_id];
   const parts = input.run_id.split('.');
   const ids = parts.map((_, depth) => parts.slice(0, depth + 1).join('.'));
   const own = ids.flatMap((run_id) => runs.get(run_id) ?? []);
-  const base = own.length === 0 && session !== null ? [session] : own;
+  const base = own.length === 0 && ownLane !== null ? [ownLane] : own;
   // A response derives from content of the agent's runs; a session report, from content of the session's runs.
   if (kind !== 'response' && kind !== 'session_report') return base;
   const below = [...runs].flatMap(([run_id, lane]) => (run_id.startsWith(`${input.run_id}.`) ? (lane ?? []) : []));

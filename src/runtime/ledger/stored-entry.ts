@@ -1,6 +1,7 @@
 import { nameInLedger, nameInTree } from '../../core/contract/entry-name.js';
 import { parseOwnJson } from '../../core/contract/json/own-json.js';
 import type { Entry } from '../../core/contract/run/entry.js';
+import { missingFeature } from '../../core/contract/run/feature-vocabulary.js';
 import { isEntryBody } from '../../core/contract/validators.js';
 import { LedgerError } from '../../core/errors.js';
 import type { TreeEntry } from '../../engine/ports/ledger/ledger-store.js';
@@ -13,7 +14,9 @@ export function parseStoredEntry(stored: TreeEntry): Entry {
   const { text, type } = stored;
   try {
     const entry = parseOwnJson(text) as Entry;
-    if (entry.type === type && isEntryBody(entry.type, entry.body)) return entry;
+    // What a feature has recorded that is not loaded here has no schema here.
+    if (entry.type === type && (isEntryBody(entry.type, entry.body) || missingFeature(entry.body) !== null))
+      return entry;
   } catch (cause) {
     throw invalidEntryError(stored, cause);
   }

@@ -1,6 +1,7 @@
 // Shows a ledger to XState's inspectors: it folds the run trees again with XState, follows them, and reports the
 // inspection events of XState to an observer. The engine's own trees are not touched.
 
+import { loadFeaturesNamedIn } from '../../core/contract/run/feature-vocabulary.js';
 import { systemPace } from '../../system/system-pace.js';
 import { systemClock } from '../../system/system-clock.js';
 import { parseOwnJson } from '../../core/contract/json/own-json.js';
@@ -114,6 +115,7 @@ class LedgerFollower {
   }
 
   async #follow(stored: StoredEntry): Promise<void> {
+    await loadFeaturesNamedIn(stored.text);
     const { tree_id } = stored;
     const known = this.#folds.get(tree_id);
     const fold = known === undefined ? await this.#startFold(stored) : known;

@@ -1,3 +1,5 @@
+import { isOpeningInput } from '../../core/contract/run/entry.js';
+import { featureActorId, featureInputKind, loadFeatureOf } from '../../core/contract/run/feature-vocabulary.js';
 import type { SubmissionResult, NewInput, Submission, TreeEngine } from '../../engine/tree-engine.js';
 import type { StorageAccountIds } from './storage-accounts.js';
 import type { StorageGuard } from './storage-guard.js';
@@ -7,7 +9,12 @@ import type { StorageGuard } from './storage-guard.js';
  * people. Ends of runs, decisions of people, and what the engine itself records always pass.
  */
 export const admittedEngine = (engine: TreeEngine, guard: StorageGuard): TreeEngine => ({
-  submit: (tree_id, submission) => submitAdmitted(engine, guard, { tree_id, submission }),
+  submit: (tree_id, submission) => {
+    // The accounts of an input depend on its feature.
+    const loading = loadFeatureOf(submission.input);
+    const submit = (): Promise<SubmissionResult> => submitAdmitted(engine, guard, { tree_id, submission });
+    return loading === null ? submit() : loading.then(submit);
+  },
   peek: (tree_id) => engine.peek(tree_id),
   inspect: (tree_id, work) => engine.inspect(tree_id, work),
   findStep: (tree_id, run_id, seq) => engine.findStep(tree_id, run_id, seq),
@@ -39,13 +46,11 @@ function submitAdmitted(
   { tree_id, submission }: TreeSubmission,
 ): Promise<SubmissionResult> {
   const { input, materials } = submission;
+  if (isOpeningInput(input))
+    return guard.admitStart(accountIdsOf(null, input), () => engine.submit(tree_id, submission));
   const work = (): Promise<SubmissionResult> => engine.submit(tree_id, submission);
   switch (input.kind) {
-    case 'open':
-    case 'open_session':
-      return guard.admitStart(accountIdsOf(null, input), work);
     case 'proposal':
-    case 'session':
     case 'start_run':
       return guard.admitContent(accountIdsOf(tree_id, input), bytesOf(materials), work);
     case 'start_agent':
@@ -56,7 +61,9 @@ function submitAdmitted(
     case 'access':
       return guard.admitContent({ tree_id: null, case_id: null, actor_id: input.actor.actor_id }, 0, work);
     default:
-      return work();
+      return featureInputKind(input.kind) === null
+        ? work()
+        : guard.admitContent(accountIdsOf(tree_id, input), bytesOf(materials), work);
   }
 }
 
@@ -68,7 +75,6 @@ const bytesOf = (materials: Submission['materials']): number =>
  */
 function accountIdsOf(tree_id: string | null, input: NewInput): StorageAccountIds {
   const namedCase = 'case_id' in input ? input.case_id : 'payload' in input ? (input.payload.case_id ?? null) : null;
-  const actor_id =
-    'actor' in input ? input.actor.actor_id : input.kind === 'open_session' ? input.agent.actor.actor_id : '';
+  const actor_id = 'actor' in input ? input.actor.actor_id : (featureActorId(input) ?? '');
   return { tree_id, case_id: namedCase, actor_id };
 }

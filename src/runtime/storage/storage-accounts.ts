@@ -4,6 +4,7 @@
 
 import type { Artifact } from '../../core/contract/artifact-ref.js';
 import type { RecordedInput } from '../../core/contract/run/entry.js';
+import { featureActorId } from '../../core/contract/run/feature-vocabulary.js';
 import type { Batch, TreeAppend } from '../../engine/ports/ledger/ledger-store.js';
 import { STORAGE_DEFAULTS, type StorageOptions } from './storage-options.js';
 
@@ -162,10 +163,9 @@ function accountIdsIn({ opened, entries }: TreeAppend): Omit<StorageAccountIds, 
   return { case_id, actor_id };
 }
 
-/** The actor that starts a run or a session. */
+/** The actor that starts a run, or what a feature starts. */
 function startedAs(input: RecordedInput): string | null {
-  if (input.kind === 'open_session') return input.agent.actor.actor_id;
-  return input.kind === 'start_agent' || input.kind === 'start_run' ? input.actor.actor_id : null;
+  return input.kind === 'start_agent' || input.kind === 'start_run' ? input.actor.actor_id : featureActorId(input);
 }
 
 /** The person who reads or decides. Their bytes count for them: a reader must not use up an agent's budget. */

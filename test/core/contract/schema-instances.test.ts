@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { Compile } from 'typebox/compile';
 import { Compile as CompileJsonSchema } from 'typebox/schema';
-import { SCHEMA_DOCUMENTS } from '../../../src/core/contract/schema-documents.js';
+import { SCHEMA_DOCUMENTS } from '../../../src/published/schema-documents.js';
 import { readStrictYaml } from '../../../src/core/policy/files/strict-yaml.js';
 import { DOCUMENTS, GIT_SHA, HASH } from '../../fixtures/documents.js';
 import { CONTRACT_DIR } from '../../fixtures/shipped-policy.js';

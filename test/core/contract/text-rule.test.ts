@@ -3,7 +3,7 @@
 import { describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
 import { Check } from 'typebox/value';
-import { SCHEMA_DOCUMENTS } from '../../../src/core/contract/schema-documents.js';
+import { SCHEMA_DOCUMENTS } from '../../../src/published/schema-documents.js';
 import { CaseId, Identifier, Timestamp } from '../../../src/core/contract/shapes.js';
 import { TokenId } from '../../../src/core/contract/token.js';
 import { UUID_PATTERN } from '../../../src/core/contract/run/proposal.js';

@@ -2,13 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { TSchema } from 'typebox';
 import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
-import {
-  ENTRY_BODIES,
-  ENTRY_TYPES,
-  INPUT_SCHEMAS,
-  type Entry,
-  type EntryType,
-} from '../../../src/core/contract/run/entry.js';
+import { INPUT_SCHEMAS, type Entry, type EntryType } from '../../../src/core/contract/run/entry.js';
+import { ENTRY_BODIES, ENTRY_TYPES } from '../../fixtures/features.js';
 import { bodyText } from '../../../src/core/ledger/entry-text.js';
 import { sized } from '../../fixtures/campaign.js';
 import { character } from '../../fixtures/characters.js';

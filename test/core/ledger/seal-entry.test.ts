@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
-import { ENTRY_TYPES, type Entry } from '../../../src/core/contract/run/entry.js';
+import { type Entry } from '../../../src/core/contract/run/entry.js';
+import { ENTRY_TYPES } from '../../fixtures/features.js';
 import { sealEntry } from '../../../src/core/ledger/seal-entry.js';
 import { content, happened, opening, Scribe, step, treeId } from '../../fixtures/entries.js';
 

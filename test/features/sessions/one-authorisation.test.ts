@@ -2,7 +2,7 @@
 // cannot achieve that through its own run either.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { COMMAND_RULES } from '../../../src/core/session/apply-command.js';
+import { COMMAND_RULES } from '../../../src/features/sessions/rules/apply-command.js';
 import type { AgentRun } from '../../../src/runtime/agents/agent-run.js';
 import { HttpBench } from '../../interfaces/http/http-harness.js';
 import { RUNNER, SESSION, SessionDriver } from '../../fixtures/session.js';

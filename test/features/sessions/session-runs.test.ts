@@ -11,8 +11,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import type { SessionAnswer, SessionData } from '../../../src/core/contract/session/session-answer.js';
-import type { SessionSpec, SpecTask } from '../../../src/core/contract/session/session-spec.js';
+import type { SessionAnswer, SessionData } from '../../../src/features/sessions/contract/session-answer.js';
+import type { SessionSpec, SpecTask } from '../../../src/features/sessions/contract/session-spec.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';
 import { contentBy } from '../../fixtures/content.js';
 import { proposal } from '../../fixtures/tree.js';

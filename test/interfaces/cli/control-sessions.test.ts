@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { join } from 'node:path';
 import { connectTo, listenAt, type SocketConnection } from '../../../src/system/network/unix-socket.js';
-import type { SessionAnswer } from '../../../src/core/contract/session/session-answer.js';
+import type { SessionAnswer } from '../../../src/features/sessions/contract/session-answer.js';
 import { splitLines } from '../../../src/host/control/split-lines.js';
 import { connectControl, type ControlClient } from '../../../src/host/control/control-client.js';
 import type { Sessions } from '../../../src/features/sessions/sessions.js';

@@ -1,7 +1,7 @@
 // Sessions with the command only: specs as files, printed answers, and reports as a shell script writes them.
 
-import type { NextStep, SessionAnswer, SessionData } from '../../../src/core/contract/session/session-answer.js';
-import type { SessionSpec } from '../../../src/core/contract/session/session-spec.js';
+import type { NextStep, SessionAnswer, SessionData } from '../../../src/features/sessions/contract/session-answer.js';
+import type { SessionSpec } from '../../../src/features/sessions/contract/session-spec.js';
 import { jsonLines, put, turnpike, type Said, type World } from './fake-io.js';
 
 const PRINTING = `console.log('seen\\u001b[2J\\nses_forged  completed'); process.exit(existsSync('one.md') ? 0 : 3)`;

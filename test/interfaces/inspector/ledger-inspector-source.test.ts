@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { Entry } from '../../../src/core/contract/run/entry.js';
 import { unpackRows } from '../../../src/core/contract/inspection/event-row.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
-import type { SessionAnswer } from '../../../src/core/contract/session/session-answer.js';
+import type { SessionAnswer } from '../../../src/features/sessions/contract/session-answer.js';
 import { chartsOf } from '../../../src/kernel/replay/machine-chart.js';
 import type { JsonObject } from '../../../src/core/contract/json.js';
 import { stateAt } from '../../../src/kernel/replay/state-at.js';

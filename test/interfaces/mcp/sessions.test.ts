@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { NextStep, SessionAnswer, SessionData } from '../../../src/core/contract/session/session-answer.js';
+import type { NextStep, SessionAnswer, SessionData } from '../../../src/features/sessions/contract/session-answer.js';
 import type { SessionOptions } from '../../../src/interfaces/mcp/mcp-service.js';
 import { Bench } from '../../fixtures/bench.js';
 import { make, phase, spec, verify } from '../../fixtures/spec.js';

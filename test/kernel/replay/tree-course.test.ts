@@ -1,6 +1,7 @@
 // The course of every run, as replay computes it: compared with the states of runs, with XState's own actors over the
 // same machines, and with a course that is requested in parts.
 
+import { sessionOf } from '../../../src/features/sessions/tree/session-of.js';
 import type { EntryPlace } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { describe, expect, test } from '@jest/globals';
 import type { AnyStateNode, AnyTransitionDefinition, InspectionEvent } from 'xstate';
@@ -265,7 +266,7 @@ test('U-05: a session has a course of its own, by the chart of sessions', () => 
     'run settling|always|0 -> running',
   ]);
   expect(course.step_chart).toBeNull();
-  expect(tree.session?.session_id).toBe(d.tree_id);
+  expect(sessionOf(tree)?.session_id).toBe(d.tree_id);
 });
 
 test('a fold of a long tree yields to other work', async () => {

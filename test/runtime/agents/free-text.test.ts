@@ -3,10 +3,10 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { join } from 'node:path';
 import Type from 'typebox';
-import { ENTRY_BODIES } from '../../../src/core/contract/run/entry.js';
+import { ENTRY_BODIES } from '../../fixtures/features.js';
 import { toCancelReason, hashText, isIdentifier, toRecordedScopeValue } from '../../../src/core/contract/free-text.js';
 import { isJsonObject } from '../../../src/core/contract/json.js';
-import type { SessionSpec } from '../../../src/core/contract/session/session-spec.js';
+import type { SessionSpec } from '../../../src/features/sessions/contract/session-spec.js';
 import { defineTool } from '../../../src/runtime/effects/define-effects.js';
 import { Bench } from '../../fixtures/bench.js';
 import { Canaries } from '../../fixtures/canaries.js';

@@ -1,5 +1,6 @@
 // Reading the entries of a case from its trees: their order, their verification, and its cost.
 
+import '../../fixtures/features.js';
 import { describe, expect, test } from '@jest/globals';
 import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
 import { readIntegrated } from '../../../src/core/ledger/integrated-log.js';

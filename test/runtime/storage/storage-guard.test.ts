@@ -1,6 +1,7 @@
 // What the storage guard admits for a given free space and given budgets. The disk is simulated: the test sets its free
 // space.
 
+import '../../fixtures/features.js';
 import { describe, expect, test } from '@jest/globals';
 import { winstonLog } from '../../../src/system/winston-log.js';
 import type { DiskSpace } from '../../../src/engine/ports/disk-space.js';

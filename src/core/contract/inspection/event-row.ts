@@ -58,7 +58,7 @@ function parseEntry(text: string): Entry | null {
       typeof entry?.body === 'object' &&
       typeof entry.seq === 'number' &&
       typeof entry.tree_id === 'string' &&
-      TYPES.includes(entry.type as Entry['type']);
+      (Object.hasOwn(ROW_CONTENTS, String(entry.type)) || 'feature' in entry.body);
     return isValid ? (entry as Entry) : null;
   } catch {
     return null;
@@ -68,7 +68,9 @@ function parseEntry(text: string): Entry | null {
 /** A tampered entry can lack members or have members of another type. */
 function describeEntry(entry: Entry): RowContent {
   try {
-    const content = ROW_CONTENTS[entry.type](entry as never);
+    const describe = Object.hasOwn(ROW_CONTENTS, entry.type) ? ROW_CONTENTS[entry.type as CoreType] : null;
+    const content =
+      describe === null ? featureContent(entry.body, entry.tree_id) : describe(entry as never);
     const isValid =
       typeof content.run_id === 'string' && typeof content.label === 'string' && Number.isSafeInteger(content.time);
     return isValid && typeof content.step === 'number' ? content : UNREADABLE_ROW;
@@ -79,7 +81,9 @@ function describeEntry(entry: Entry): RowContent {
 
 type EntryOf<T extends Entry['type']> = Extract<Entry, { readonly type: T }>;
 
-const ROW_CONTENTS: { readonly [T in Entry['type']]: (entry: EntryOf<T>) => RowContent } = {
+type CoreType = 'input' | 'run_created' | 'audit_event' | 'step_trace';
+
+const ROW_CONTENTS: { readonly [T in CoreType]: (entry: EntryOf<T>) => RowContent } = {
   input: ({ body }) => rowContent(body.run_id, inputLabel(body), 'plain', body.time),
   run_created: ({ body }) =>
     rowContent(body.run_id, 'created', 'created', body.created_at_utc, 0, 'created', creationFactsOf(body)),
@@ -92,10 +96,22 @@ const ROW_CONTENTS: { readonly [T in Entry['type']]: (entry: EntryOf<T>) => RowC
     const outcome = needsApproval(body.rule_id) ? NEEDS_APPROVAL : body.outcome;
     return rowContent(body.run_id, outcome, outcome, body.completed_at, body.step_index);
   },
-  session_event: ({ body, tree_id }) =>
-    rowContent(body.run_id ?? tree_id, body.event, SESSION_TONES[body.event] ?? 'plain', body.timestamp_utc),
 };
-const TYPES = Object.keys(ROW_CONTENTS) as readonly Entry['type'][];
+
+/** What an entry of a feature may have, whatever its type. */
+interface FeatureBody {
+  readonly feature?: unknown;
+  readonly event?: unknown;
+  readonly run_id?: string | null;
+  readonly timestamp_utc?: string;
+}
+
+/** The row of an entry of a feature: its event, with the run that it names or the root of its tree. */
+function featureContent(body: FeatureBody, tree_id: string): RowContent {
+  const event = String(body.event ?? body.feature);
+  const tone = Object.hasOwn(EVENT_TONES, event) ? (EVENT_TONES[event] ?? 'plain') : 'plain';
+  return rowContent(body.run_id ?? tree_id, event, tone, body.timestamp_utc ?? '');
+}
 
 /** The kind of an input, with the one word that distinguishes it within its kind. */
 function inputLabel(body: EntryOf<'input'>['body']): string {
@@ -103,8 +119,6 @@ function inputLabel(body: EntryOf<'input'>['body']): string {
     case 'result':
     case 'report':
       return `${body.kind} ${body.status}`;
-    case 'session':
-      return `session ${body.command.name}`;
     case 'start_run':
       return `start_run ${body.run_kind}`;
     case 'proposal':
@@ -122,8 +136,14 @@ function inputLabel(body: EntryOf<'input'>['body']): string {
         ? `case key rotation ${body.rotation.case_id}.${body.rotation.key_no}`
         : `ledger key rotation ${body.rotation.number}`;
     default:
-      return body.kind;
+      return commandLabel(body);
   }
+}
+
+/** A command to a feature has a name. */
+function commandLabel(body: { readonly kind: string; readonly command?: { readonly name?: unknown } }): string {
+  const name = body.command?.name;
+  return typeof name === 'string' ? `${body.kind} ${name}` : body.kind;
 }
 
 function auditLabel(event: EntryOf<'audit_event'>['body'], state: RunState | null): string {
@@ -152,7 +172,8 @@ const isWaitingDecision = ({ action_type, authz, target }: EntryOf<'audit_event'
 const isApprovalDenial = ({ outcome_reason }: EntryOf<'audit_event'>['body']): boolean =>
   outcome_reason === `denied:${APPROVAL_RULE}`;
 
-const SESSION_TONES: Readonly<Record<string, Tone | undefined>> = {
+/** The tones of events of features that are more than plain. */
+const EVENT_TONES: Readonly<Record<string, Tone | undefined>> = {
   step_refused: 'deny',
   gate_passed: 'completed',
   gate_failed: 'failed',

@@ -1,8 +1,6 @@
 // Who gave a text of the ledger. The page marks texts of others by this table of fields, never by how a text looks.
 // Only what an agent gave is an agent's text.
 
-import type { EntryType } from '../run/entry.js';
-
 /**
  * `caller`: a person, or a program of the service that embeds the platform. `request`: the requester, or the
  * service that defined its action; the entry does not say which. `platform`: everything else.
@@ -72,7 +70,7 @@ const REQUESTED: FieldRule = ({ target }, { path, value }) => {
 const NAMED_TARGETS = ['tool', 'table'];
 
 /** The rules of each type of entry. What no rule names was written by the platform. */
-const RULES: Readonly<Record<EntryType, readonly FieldRule[]>> = {
+const RULES: Readonly<Record<string, readonly FieldRule[]>> = {
   input: [
     SCOPE,
     given(/^(?:reason|note|spec_file|idempotency_key)$/, 'caller'),
@@ -81,12 +79,11 @@ const RULES: Readonly<Record<EntryType, readonly FieldRule[]>> = {
   run_created: [SCOPE, REQUESTED],
   audit_event: [given(/^notes$/, 'caller'), REQUESTED],
   step_trace: [ARGUMENTS, ACTION],
-  session_event: [],
 };
 
 /** Who gave the text of a field of an entry. */
 export function authorOfField(type: string, body: unknown, text: FieldText): Author {
-  const rules = Object.hasOwn(RULES, type) ? RULES[type as EntryType] : [];
+  const rules = Object.hasOwn(RULES, type) ? (RULES[type] ?? []) : [];
   const object = (typeof body === 'object' && body !== null ? body : {}) as EntryBodyWithAuthor;
   for (const rule of rules) {
     const author = rule(object, text);

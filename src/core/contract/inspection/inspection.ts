@@ -7,7 +7,6 @@ import type { PolicyCoverage } from '../evidence/coverage-proof.js';
 import type { NEEDS_APPROVAL } from './needs-approval.js';
 import type { RunKind, RunState } from '../run/run-state.js';
 import type { Outcome } from '../run/phase.js';
-import type { StepType } from '../session/session.js';
 
 /** Identifies a ledger. A page never mixes data of two `ledger_id`s. */
 export interface LedgerInfo {
@@ -281,72 +280,4 @@ export interface StepStory {
   readonly decision: number | null;
   /** The field and the constraint that it breaks, if the proposal does not match its schema (C94). */
   readonly explanation?: string;
-}
-
-/** The state of a session at one position. Plain data; titles are empty if the spec is withheld. */
-export interface SessionView {
-  readonly session_id: string;
-  readonly at: number;
-  readonly status: string;
-  readonly pause_reason: string | null;
-  readonly failure_reason: string | null;
-  readonly posture: string | null;
-  readonly activation: number;
-  readonly steps_issued: number;
-  readonly outstanding: { readonly step_id: string; readonly type: string; readonly task_id: string | null } | null;
-  readonly phases: readonly {
-    readonly id: string;
-    readonly title: string;
-    readonly state: 'open' | 'current' | 'done';
-    readonly gate: { readonly state: string; readonly detail: string } | null;
-    readonly tasks: readonly { readonly id: string; readonly title: string; readonly state: string }[];
-  }[];
-  /** The newest packets that the agent got, in order, and the number of earlier ones. */
-  readonly packets: readonly Packet[];
-  readonly packets_before: number;
-}
-
-/**
- * One issue of a step: the agent's packet without its texts, which are content. A reader who may read the materials
- * rebuilds the packet from them (`stepPacket`) and compares it with its hash.
- */
-export interface Packet {
-  /** The log index of the entry that issued the packet. */
-  readonly log_index: number;
-  readonly step_id: string;
-  readonly type: StepType;
-  readonly phase_id: string;
-  readonly task_id: string | null;
-  /** The agent run that gets the proposals of this step, and its lane. */
-  readonly run_id: string;
-  readonly lane_id: string;
-  /**
-   * The issue number of the step that its step proof is for, and the hash of that proof. The proof itself is not
-   * stored.
-   */
-  readonly issue: number;
-  readonly proof_sha256: string;
-  /** SHA-256 of the canonical JSON of the packet without its proof. */
-  readonly sha256: string;
-  /** The spec and, for a step that addresses findings, the review that reported them. */
-  readonly materials: readonly PacketMaterial[];
-}
-
-export interface PacketMaterial extends ArtifactInfo {
-  readonly log_index: number;
-}
-
-/** The data of a ledger inside the one-file page. Members of maps have the names of the service's routes. */
-export interface InlineData {
-  readonly info: LedgerInfo;
-  readonly pages: RowPage[];
-  readonly entries: string[];
-  readonly events: Record<string, Pick<EventDetails, 'leaf_hash' | 'artifacts'>>;
-  /** Base64 contents by SHA-256. */
-  readonly artifacts: Record<string, string>;
-  readonly courses: Record<string, Course>;
-  readonly charts: Record<string, Chart>;
-  readonly steps: Record<string, StepStory>;
-  readonly whys: Record<string, DecisionExplanation>;
-  readonly sessions: Record<string, SessionView>;
 }

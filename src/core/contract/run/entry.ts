@@ -20,9 +20,9 @@ import {
   TaxonomyVersions,
   Timestamp,
 } from '../shapes.js';
-import { SessionEvent } from '../session/session-event.js';
 import { StepTrace } from './step-trace.js';
-import { AGENT_LINKS, RecordedInput } from './input.js';
+import { featureEntrySchema, featureEntryTypes } from './feature-vocabulary.js';
+import { AGENT_LINKS, INPUT_SCHEMAS, type RecordedInput } from './input.js';
 
 export {
   AccessInput,
@@ -37,21 +37,21 @@ export {
   INPUT_SCHEMAS,
   InterruptInput,
   OpenInput,
-  OpenSessionInput,
   ProposalInput,
-  RecordedInput,
   ReportInput,
   ResolveInput,
   ResultInput,
   SeenProposal,
-  SessionInput,
   StartAgentInput,
   StartRunInput,
   VoteInput,
   WakeInput,
   type AgentLink,
   type HighRiskKind,
+  inputSchema,
+  type FeatureInputs,
   type InputKind,
+  type RecordedInput,
 } from './input.js';
 export { isOpeningInput, type OpeningInput } from './input.js';
 
@@ -102,27 +102,34 @@ export const RunCreated = Type.Object(
 );
 export type RunCreated = Static<typeof RunCreated>;
 
-/** The body of each type of entry. */
-export interface EntryBodies {
+/** The bodies of the entries of core, by type. */
+interface CoreEntryBodies {
   readonly input: RecordedInput;
   readonly run_created: RunCreated;
   readonly audit_event: AuditEvent;
   readonly step_trace: StepTrace;
-  readonly session_event: SessionEvent;
 }
-/** One of `ENTRY_TYPES`. */
+/** The bodies of the entries of features, by type: each feature merges its own into this interface. */
+export interface FeatureEntries {}
+/** The body of each type of entry. */
+export type EntryBodies = CoreEntryBodies & FeatureEntries;
 export type EntryType = keyof EntryBodies;
 export type EntryBody<T extends EntryType> = EntryBodies[T];
 
-export const ENTRY_BODIES: { readonly [T in EntryType]: TSchema } = {
-  input: RecordedInput,
+const ENTRY_BODIES: { readonly [T in keyof CoreEntryBodies]: TSchema } = {
+  input: Type.Union(Object.values(INPUT_SCHEMAS)),
   run_created: RunCreated,
   audit_event: AuditEvent,
   step_trace: StepTrace,
-  session_event: SessionEvent,
 };
-/** The types of ledger entries. */
-export const ENTRY_TYPES = Object.keys(ENTRY_BODIES) as readonly EntryType[];
+
+/** The schema of the body of an entry of this type: of core, or of a feature that is installed. */
+export const entrySchema = (type: string): TSchema | null =>
+  Object.hasOwn(ENTRY_BODIES, type) ? ENTRY_BODIES[type as keyof CoreEntryBodies] : featureEntrySchema(type);
+
+/** The types of ledger entries: those of core, and of the features that are installed. */
+export const entryTypes = (): readonly EntryType[] =>
+  [...Object.keys(ENTRY_BODIES), ...featureEntryTypes()] as readonly EntryType[];
 
 /** The `prev` of a tree's first entry. */
 export const NO_PREV = '0'.repeat(64);

@@ -15,8 +15,6 @@ import { SandboxAmount, SandboxFacts } from './effect.js';
 import { EXECUTION_CAUSES, type ExecutionCause } from '../fault.js';
 import { ReportOrigin } from './report-origin.js';
 import { SeenProposal } from './seen-proposal.js';
-import { SessionCommand, SessionVouch } from '../session/session-command.js';
-import { SESSION_ROLES, SessionSettings } from '../session/session.js';
 import {
   Actor,
   CaseId,
@@ -31,19 +29,17 @@ import {
 } from '../shapes.js';
 import { CaseKeyRotation, LedgerKeyRotation } from './key-rotation.js';
 import { lostEntries } from '../evidence/lost-entries.js';
+import { featureInputKind } from './feature-vocabulary.js';
 
 export { SeenProposal } from './seen-proposal.js';
 
 export const INPUT_ID_CHARS_MAX = 160;
 const InputId = Type.String({ minLength: 1, maxLength: INPUT_ID_CHARS_MAX });
 /** The fields of every input. */
-const envelope = { input_id: InputId, time: Timestamp };
+export const envelope = { input_id: InputId, time: Timestamp };
 const Reason = Type.String({ maxLength: 160 });
 /** Free text that belongs to the input: an artifact of the case, erased with it (C90). */
 const noteProperties = { note_ref: Type.Optional(ArtifactRef) };
-
-/** The caller of a session and its role. */
-const RecordedCaller = Type.Object({ actor: Actor, role: OneOf(SESSION_ROLES) }, closed);
 
 /** The first input of a run tree: what its runs inherit, and the policy bytes that judge them (D1). */
 export const OpenInput = Type.Object(
@@ -63,44 +59,6 @@ export const OpenInput = Type.Object(
   closed,
 );
 export type OpenInput = Static<typeof OpenInput>;
-
-/** The first input of a session's tree (S3). */
-export const OpenSessionInput = Type.Object(
-  {
-    ...OpenInput.properties,
-    kind: Type.Literal('open_session'),
-    /** The spec as canonical JSON; a rebase replaces it. */
-    spec: ArtifactRef,
-    settings: SessionSettings,
-    /** The actor and role of its agent runs. */
-    agent: Type.Object(
-      { ...namedActorProperties, role_id: Identifier, lane_id: Identifier, exposure: OneOf(EXPOSURES) },
-      closed,
-    ),
-    by: RecordedCaller,
-    /** The file that the spec was read from, which is read again at every step; null if it came as a document. */
-    spec_file: Nullable(Type.String({ minLength: 1, maxLength: 4_096 })),
-    /** A second request with the same key and spec returns this session. */
-    idempotency_key: Nullable(Type.String({ pattern: '^[A-Za-z0-9_-]{1,128}$' })),
-  },
-  closed,
-);
-export type OpenSessionInput = Static<typeof OpenSessionInput>;
-
-/** A command to a session, with the hashes from the shell. */
-export const SessionInput = Type.Object(
-  {
-    ...envelope,
-    kind: Type.Literal('session'),
-    run_id: RunId,
-    by: RecordedCaller,
-    command: SessionCommand,
-    vouch: SessionVouch,
-    overlay: Nullable(OverlayFact),
-  },
-  closed,
-);
-export type SessionInput = Static<typeof SessionInput>;
 
 /** D3: an attached agent ends with its caller; a remote one survives it and ends by its idle timeout. */
 export const AGENT_LINKS = ['attached', 'remote'] as const;
@@ -333,8 +291,8 @@ export const RotateKeyInput = Type.Object(
 );
 export type RotateKeyInput = Static<typeof RotateKeyInput>;
 
-/** An input as the ledger records it. Folding the inputs of a tree gives its state. */
-export type RecordedInput =
+/** The inputs of core. */
+type CoreInput =
   | OpenInput
   | StartAgentInput
   | ProposalInput
@@ -348,15 +306,18 @@ export type RecordedInput =
   | VoteInput
   | ResolveInput
   | AccessInput
-  | OpenSessionInput
-  | SessionInput
   | RestoreInput
   | ReportInput
   | RotateKeyInput;
+/** The inputs of features by their kinds: each feature merges its own into this interface. */
+export interface FeatureInputs {}
+
+/** An input as the ledger records it. Folding the inputs of a tree gives its state. */
+export type RecordedInput = CoreInput | FeatureInputs[keyof FeatureInputs];
 export type InputKind = RecordedInput['kind'];
 
 /** The schema of each kind. Their types are those above: the declarations of the package would repeat them all here. */
-export const INPUT_SCHEMAS: { readonly [Kind in InputKind]: TSchema } = {
+export const INPUT_SCHEMAS: { readonly [Kind in CoreInput['kind']]: TSchema } = {
   open: OpenInput,
   start_agent: StartAgentInput,
   proposal: ProposalInput,
@@ -370,21 +331,21 @@ export const INPUT_SCHEMAS: { readonly [Kind in InputKind]: TSchema } = {
   vote: VoteInput,
   resolve: ResolveInput,
   access: AccessInput,
-  open_session: OpenSessionInput,
-  session: SessionInput,
   restore: RestoreInput,
   report: ReportInput,
   rotate_key: RotateKeyInput,
 };
 
-/** The schema of every input. */
-export const RecordedInput: TSchema = Type.Union(Object.values(INPUT_SCHEMAS));
+/** The schema of an input of this kind: of core, or of a feature that is installed. */
+export const inputSchema = (kind: string): TSchema | null =>
+  Object.hasOwn(INPUT_SCHEMAS, kind)
+    ? INPUT_SCHEMAS[kind as CoreInput['kind']]
+    : (featureInputKind(kind)?.schema ?? null);
 
-/** The inputs that open the tree of a run or of a session. */
-export type OpeningInput = OpenInput | OpenSessionInput;
+/** The inputs that open a tree. Each pins the policies of its tree; no other input has policies. */
+export type OpeningInput = OpenInput | Extract<RecordedInput, { readonly policies: object }>;
 
 /** Whether an input opens a tree. It is then the first entry of that tree and names its case and policies. */
 export const isOpeningInput = <T extends { readonly kind: InputKind }>(
   input: T,
-): input is Extract<T, { readonly kind: OpeningInput['kind'] }> =>
-  input.kind === 'open' || input.kind === 'open_session';
+): input is Extract<T, { readonly kind: OpeningInput['kind'] }> => 'policies' in input;

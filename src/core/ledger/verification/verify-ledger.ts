@@ -1,6 +1,7 @@
 // Verification trusts nothing from the store: it reads the whole log once, recomputes everything from texts and
 // contents, and compares. It reports each problem by entry and continues after it, up to a limit.
 
+import { loadFeaturesNamedIn } from '../../contract/run/feature-vocabulary.js';
 import { isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
 import type { Entry } from '../../contract/run/entry.js';
 import { LedgerError } from '../../errors.js';
@@ -114,6 +115,7 @@ export async function verifyLedger(
     report(placeFindings(WHOLE_LOG, checkArchivedParts(archives.parts, archives.opens)));
     report(checkHeadsAt(head));
     for await (const stored of source.log(begin.size)) {
+      await loadFeaturesNamedIn(stored.text);
       const checked = checkEntry(stored);
       report(await checks.take(stored, checked));
       log = { size: log.size + 1, frontier: appendLeaf(log.frontier, log.size, checked.leaf_hash) };

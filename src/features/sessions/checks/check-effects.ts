@@ -3,18 +3,18 @@
 
 import Type, { type Static } from 'typebox';
 import type { Effect, EffectResult } from '../../../core/contract/run/effect.js';
-import { SpecCommand } from '../../../core/contract/session/session-spec.js';
+import { SpecCommand } from '../contract/session-spec.js';
 import { closed, Nullable, OneOf } from '../../../core/contract/shapes.js';
 import { isConforming } from '../../../core/contract/validators.js';
 import { ActionNotExecutedError } from '../../../core/errors.js';
 import { requireCapability } from '../../../engine/ports/effects/capability.js';
 import type { CommandRunner } from '../../../engine/ports/effects/command-runner.js';
 import type { Log } from '../../../engine/ports/log.js';
-import type { Review, Reviewer, ReviewOrder } from '../../../engine/ports/reviewer.js';
+import type { Review, Reviewer, ReviewOrder } from './reviewer.js';
 import type { Secrets } from '../../../core/contract/secrets.js';
-import { REVIEW_PHASE, RUN_VERIFICATION } from '../../../core/session/checks.js';
-import { evidenceChecksum } from '../../../core/session/step-proof.js';
-import { commandHash } from '../../../core/session/receipt.js';
+import { REVIEW_PHASE, RUN_VERIFICATION } from '../rules/checks.js';
+import { evidenceChecksum } from '../rules/step-proof.js';
+import { commandHash } from '../rules/receipt.js';
 import type { BoundedCalls } from '../../../runtime/effects/bounded-calls.js';
 import { callbackReviewer, type ReviewCallback, commandReviewer } from './reviewers.js';
 import { runSpecCommand, truncateOutput } from './run-spec-command.js';

@@ -9,16 +9,11 @@
 
 import { isUtf8 } from 'node:buffer';
 import Type, { type Static } from 'typebox';
-import {
-  GATE_FINDINGS_MAX,
-  type GateVerdict,
-  GATE_VERDICTS,
-  GateFinding,
-} from '../../../core/contract/session/session.js';
+import { GATE_FINDINGS_MAX, type GateVerdict, GATE_VERDICTS, GateFinding } from '../contract/session.js';
 import { closed, Nullable, OneOf } from '../../../core/contract/shapes.js';
 import { isConforming } from '../../../core/contract/validators.js';
 import type { CommandRun, CommandRunner } from '../../../engine/ports/effects/command-runner.js';
-import type { Review, Reviewer, ReviewOrder } from '../../../engine/ports/reviewer.js';
+import type { Review, Reviewer, ReviewOrder } from './reviewer.js';
 import { scanJson } from '../../../core/contract/json/scan-json.js';
 import type { BoundedCalls } from '../../../runtime/effects/bounded-calls.js';
 import type { EffectContext } from '../../../runtime/effects/define-effects.js';

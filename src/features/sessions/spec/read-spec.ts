@@ -1,8 +1,8 @@
 // Parses and validates the bytes of a spec, for `turnpike session check`, the start of a session and a rebase.
 
-import type { SessionSpec } from '../../../core/contract/session/session-spec.js';
-import { checkSpec } from '../../../core/session/spec/check-spec.js';
-import type { SpecSeverity, SpecRule } from '../../../core/session/spec/spec-finding.js';
+import type { SessionSpec } from '../contract/session-spec.js';
+import { checkSpec } from '../rules/spec/check-spec.js';
+import type { SpecSeverity, SpecRule } from '../rules/spec/spec-finding.js';
 import { parseSpec, type SpecParseRule } from './parse-spec.js';
 
 /** A problem of a spec file. The message is one line of printable ASCII, whatever the file contains. */

@@ -1,10 +1,10 @@
 // Loads specs: a document that a caller passes, or a file, which is checked for changes at every step.
 
-import type { SpecFact } from '../../../core/contract/session/session-command.js';
-import type { SessionSpec } from '../../../core/contract/session/session-spec.js';
+import type { SpecFact } from '../contract/session-command.js';
+import type { SessionSpec } from '../contract/session-spec.js';
 import { UsageError, usageError } from '../../../core/errors.js';
-import type { SpecFiles } from '../../../engine/ports/spec-files.js';
-import { structureHash } from '../../../core/session/spec/spec-structure.js';
+import type { SpecFiles } from './spec-files.js';
+import { structureHash } from '../rules/spec/spec-structure.js';
 import { readSpec, type SpecFileCheck } from './read-spec.js';
 import type { SpecMaterial } from '../session-inputs.js';
 

@@ -3,7 +3,9 @@
 import { usageError } from '../../../core/errors.js';
 import { parseOwnJson } from '../../../core/contract/json/own-json.js';
 import type { JsonObject } from '../../../core/contract/json.js';
+import { loadAllFeatures } from '../../../core/contract/run/feature-vocabulary.js';
 import { definitionsOf, newTreeFlags } from '../../../kernel/pinned-policy.js';
+import { installedFeatures } from '../../../kernel/tree-feature.js';
 import { isDefinitions } from '../../../kernel/replay/walk-machine.js';
 import { rootRunIdOf, type LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
 import type { CommandArguments } from '../command.js';
@@ -13,18 +15,44 @@ import { readJsonFile } from './json-argument.js';
 
 const HASH_PREFIX = /^[0-9a-f]{6,64}$/u;
 
-/** @throws UsageError for an unknown or ambiguous name */
-export async function findDefinitions(name: string, args: CommandArguments, io: Io): Promise<JsonObject> {
+/**
+ * Both definitions of a comparison. A tree pins the root machine of the feature that opened it and no other one, so the
+ * present definitions have those that the other side has.
+ * @throws UsageError for an unknown or ambiguous name
+ */
+export async function findTwoDefinitions(
+  names: readonly [string, string],
+  args: CommandArguments,
+  io: Io,
+): Promise<readonly [JsonObject, JsonObject]> {
+  const one = await findDefinitions(names[0], args, io);
+  const other = await findDefinitions(names[1], args, io);
+  return [names[0] === CURRENT ? withRootsOf(one, other) : one, names[1] === CURRENT ? withRootsOf(other, one) : other];
+}
+
+const CURRENT = 'current';
+
+/** The definitions without the root machines of features that the others lack. */
+function withRootsOf(definitions: JsonObject, others: JsonObject): JsonObject {
+  const roots = new Set(installedFeatures().flatMap(({ root }) => root?.name ?? []));
+  return Object.fromEntries(
+    Object.entries(definitions).filter(([name]) => !roots.has(name) || Object.hasOwn(others, name)),
+  );
+}
+
+async function findDefinitions(name: string, args: CommandArguments, io: Io): Promise<JsonObject> {
   const found: unknown = await readDefinitions(name, args, io);
   if (isDefinitions(found)) return found;
   throw usageError(`${name} contains no machine definitions`);
 }
 
 async function readDefinitions(name: string, args: CommandArguments, io: Io): Promise<unknown> {
-  if (name === 'current') {
+  if (name === CURRENT) {
+    await loadAllFeatures();
     const checked = requireValidPolicy((await loadContract(findContractFolder(args, io), io)).check);
     // Some states exist only under their flag.
-    return parseOwnJson(definitionsOf({ ...checked, flags: newTreeFlags(checked) }));
+    const policy = { ...checked, flags: newTreeFlags(checked) };
+    return parseOwnJson(definitionsOf(policy, ...installedFeatures().map(({ root }) => root)));
   }
   const isHash = HASH_PREFIX.test(name);
   if (!isHash && !/^(?:run|ses)_/u.test(name)) return readJsonFile(name, 'machines diff', io);

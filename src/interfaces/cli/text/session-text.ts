@@ -1,17 +1,21 @@
 // Formats sessions for people. Text from a spec, an agent or a reviewer is escaped. Text of several lines is indented,
 // so that none of its lines can look like a line of this command.
 
-import { REPORTED_STEP_TYPES, type GateFinding, type SessionStatus } from '../../../core/contract/session/session.js';
+import {
+  REPORTED_STEP_TYPES,
+  type GateFinding,
+  type SessionStatus,
+} from '../../../features/sessions/contract/session.js';
 import type {
   NextStep,
   RecommendedAction,
   SessionAnswer,
   SessionData,
-} from '../../../core/contract/session/session-answer.js';
+} from '../../../features/sessions/contract/session-answer.js';
 import type { SessionSummary, TaskDetails } from '../../../features/sessions/sessions.js';
-import { activePhase, summarizeGates } from '../../../core/session/progress.js';
-import { loopSignal, recommendedActions } from '../../../core/session/loop-signal.js';
-import type { SessionState } from '../../../core/session/session-state.js';
+import { activePhase, summarizeGates } from '../../../features/sessions/rules/progress.js';
+import { loopSignal, recommendedActions } from '../../../features/sessions/rules/loop-signal.js';
+import type { SessionState } from '../../../features/sessions/rules/session-state.js';
 import type { CommandArguments, ExitCode } from '../command.js';
 import type { Io } from '../io.js';
 import { escapeText, jsonLine, createPainter, table, type TextCell, type Colour, type Paint } from './terminal.js';

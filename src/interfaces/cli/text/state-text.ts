@@ -2,7 +2,8 @@
 
 import { nameInLedger } from '../../../core/contract/entry-name.js';
 import { isTerminal } from '../../../core/contract/run/run-state.js';
-import type { LedgerState, RunSnapshot, SessionSnapshot } from '../../../kernel/replay/ledger-state.js';
+import type { LedgerState, RunSnapshot } from '../../../kernel/replay/ledger-state.js';
+import type { SessionSnapshot } from '../../../features/sessions/tree/session-of.js';
 import { countText, escapeText } from './terminal.js';
 
 /** Counts ended runs; lists them only if `all` is true. */

@@ -3,7 +3,7 @@
 
 import Type, { type TObject, type TProperties } from 'typebox';
 import type { JsonObject } from '../../../core/contract/json.js';
-import { OVERRIDE_REASONS, SESSION_ROLES } from '../../../core/contract/session/session.js';
+import { OVERRIDE_REASONS, SESSION_ROLES } from '../../../features/sessions/contract/session.js';
 import { closed, OneOf } from '../../../core/contract/shapes.js';
 import type { Principal } from '../../../engine/ports/token-book.js';
 import type { SessionCaller, Sessions } from '../../../features/sessions/sessions.js';

@@ -11,7 +11,8 @@ import {
 } from '../../../../src/core/contract/inspection/field-author.js';
 import { ACTION_NAMES, ACTIONS } from '../../../../src/core/contract/policy/actions.js';
 import { ARTIFACT_KINDS } from '../../../../src/core/contract/artifact-ref.js';
-import { ENTRY_BODIES, ENTRY_TYPES, type EntryType } from '../../../../src/core/contract/run/entry.js';
+import { type EntryType } from '../../../../src/core/contract/run/entry.js';
+import { ENTRY_BODIES, ENTRY_TYPES } from '../../../fixtures/features.js';
 import { toJsonLines } from '../../../../src/interfaces/inspector/page/text/json-lines.js';
 import {
   contentLines,

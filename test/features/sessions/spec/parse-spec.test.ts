@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { SPEC_BYTES_MAX } from '../../../../src/core/contract/session/session-spec.js';
+import { SPEC_BYTES_MAX } from '../../../../src/features/sessions/contract/session-spec.js';
 import { toYaml } from '../../../../src/core/policy/files/strict-yaml.js';
 import { findPointerLines } from '../../../../src/features/sessions/spec/json-pointer-lines.js';
 import { parseSpec } from '../../../../src/features/sessions/spec/parse-spec.js';

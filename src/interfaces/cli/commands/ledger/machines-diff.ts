@@ -5,7 +5,7 @@ import {
   type Transition,
 } from '../../../../kernel/replay/machines-diff.js';
 import type { CliCommand } from '../../command.js';
-import { findDefinitions } from '../../options/recorded-machines.js';
+import { findTwoDefinitions } from '../../options/recorded-machines.js';
 import { escapeText, jsonLine } from '../../text/terminal.js';
 
 /** `turnpike machines diff`: compares two versions of the machines. */
@@ -21,7 +21,7 @@ export const machinesDiff: CliCommand = {
   ],
   async run(args, io) {
     const [a = '', b = ''] = args.operands;
-    const diff = diffDefinitions(await findDefinitions(a, args, io), await findDefinitions(b, args, io));
+    const diff = diffDefinitions(...(await findTwoDefinitions([a, b], args, io)));
     await io.stdout.write(args.flag('json') ? jsonLine(diff) : textOf(diff));
     return diff.same ? 0 : 1;
   },

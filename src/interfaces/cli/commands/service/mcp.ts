@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { drawToken, storeToken } from '../../../../stores/keys/access-token.js';
-import { POSTURES, SESSION_ROLES } from '../../../../core/contract/session/session.js';
+import { POSTURES, SESSION_ROLES } from '../../../../features/sessions/contract/session.js';
 import type { McpService, SessionOptions } from '../../../mcp/index.js';
 import { AGENT_OPTIONS, parseAgentOptions } from '../../agent-command.js';
 import { quoteArgument, commandUsageError, parseCount, parseHostPort } from '../../arguments.js';

@@ -1,6 +1,6 @@
-import { isVerifyTask, SPEC_BYTES_MAX, type SessionSpec } from '../../../../core/contract/session/session-spec.js';
+import { isVerifyTask, SPEC_BYTES_MAX, type SessionSpec } from '../../../../features/sessions/contract/session-spec.js';
 import { readSpec, type SpecFileFinding } from '../../../../features/sessions/spec/read-spec.js';
-import { structureHash } from '../../../../core/session/spec/spec-structure.js';
+import { structureHash } from '../../../../features/sessions/rules/spec/spec-structure.js';
 import type { CliCommand } from '../../command.js';
 import {
   findContractFolder,

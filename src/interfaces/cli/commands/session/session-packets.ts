@@ -1,5 +1,5 @@
-import { exitPacket, rejectionWithoutSession } from '../../../../core/session/session-answer.js';
-import { loopSignal } from '../../../../core/session/loop-signal.js';
+import { exitPacket, rejectionWithoutSession } from '../../../../features/sessions/rules/session-answer.js';
+import { loopSignal } from '../../../../features/sessions/rules/loop-signal.js';
 import type { CliCommand } from '../../command.js';
 import { splitOperands, withSession } from '../../session-command.js';
 import { printAnswer } from '../../text/session-text.js';

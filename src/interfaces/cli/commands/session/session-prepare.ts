@@ -1,4 +1,4 @@
-import { rejectionWithoutSession } from '../../../../core/session/session-answer.js';
+import { rejectionWithoutSession } from '../../../../features/sessions/rules/session-answer.js';
 import { findTaskDetails } from '../../../../features/sessions/session-reader.js';
 import type { CliCommand } from '../../command.js';
 import { parseId, splitOperands, withSession } from '../../session-command.js';

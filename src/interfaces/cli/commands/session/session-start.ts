@@ -4,7 +4,7 @@ import {
   POSTURES,
   SESSION_LIMITS,
   type SessionLimits,
-} from '../../../../core/contract/session/session.js';
+} from '../../../../features/sessions/contract/session.js';
 import { EXPOSURES } from '../../../../core/contract/run/response.js';
 import type { StartSessionOptions } from '../../../../features/sessions/sessions.js';
 import { parseScope } from '../../agent-command.js';

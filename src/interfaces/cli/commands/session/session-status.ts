@@ -1,4 +1,4 @@
-import { sessionAnswer, rejectionWithoutSession } from '../../../../core/session/session-answer.js';
+import { sessionAnswer, rejectionWithoutSession } from '../../../../features/sessions/rules/session-answer.js';
 import type { CliCommand } from '../../command.js';
 import { splitOperands, toSessionSummary, withSession } from '../../session-command.js';
 import { statusText, printAnswer } from '../../text/session-text.js';

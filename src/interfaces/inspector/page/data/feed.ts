@@ -6,10 +6,10 @@ import type {
   EventDetails,
   LedgerInfo,
   RowPage,
-  SessionView,
   StepStory,
   DecisionExplanation,
 } from '../../../../core/contract/inspection/inspection.js';
+import type { SessionView } from '../../../../features/sessions/inspected-session.js';
 
 /**
  * `none`: no connection yet. `closed`: a file, which never grows. `other`: the same address now serves another ledger.

@@ -4,13 +4,13 @@ import type {
   Chart,
   Course,
   EventDetails,
-  InlineData,
   LedgerInfo,
   RowPage,
-  SessionView,
   StepStory,
   DecisionExplanation,
 } from '../../../../core/contract/inspection/inspection.js';
+import type { InlineData } from '../../inline-data.js';
+import type { SessionView } from '../../../../features/sessions/inspected-session.js';
 import { fromBase64 } from '../worker/merkle.js';
 import type { Feed, FeedListener } from './feed.js';
 

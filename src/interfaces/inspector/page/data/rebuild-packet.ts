@@ -2,13 +2,13 @@
 // says that it does not. Materials are content: a service records readings of them.
 
 import { canonicalJson } from '../../../../core/contract/canonical-json.js';
-import type { Packet, PacketMaterial } from '../../../../core/contract/inspection/inspection.js';
+import type { Packet, PacketMaterial } from '../../../../features/sessions/inspected-session.js';
 import {
   stepPacket,
   type GateFinding,
   type NextStep,
   type SessionSpec,
-} from '../../../../core/contract/session/step-packet.js';
+} from '../../../../features/sessions/contract/step-packet.js';
 import { hex, type Hash } from '../worker/merkle.js';
 
 export interface RebuiltPacket {

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import type { SessionAnswer } from '../../../../../src/core/contract/session/session-answer.js';
+import type { SessionAnswer } from '../../../../../src/features/sessions/contract/session-answer.js';
 import { connectControl } from '../../../../../src/host/control/control-client.js';
 import { openTurnpike, type Turnpike } from '../../../../../src/host/turnpike.js';
 import { initialised, jsonLines, linesOf, tempFolder, turnpike } from '../../fake-io.js';

@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { SPEC_BYTES_MAX } from '../../../../../src/core/contract/session/session-spec.js';
+import { SPEC_BYTES_MAX } from '../../../../../src/features/sessions/contract/session-spec.js';
 import { toYaml } from '../../../../../src/core/policy/files/strict-yaml.js';
 import { make, phase, spec, verify } from '../../../../fixtures/spec.js';
 import { initialised, jsonLines, linesOf, put, tempFolder, turnpike, type Said, type World } from '../../fake-io.js';

@@ -3,8 +3,8 @@
 
 import { nameInLedger } from '../../../../../core/contract/entry-name.js';
 import { useState } from 'preact/hooks';
-import type { Packet, PacketMaterial } from '../../../../../core/contract/inspection/inspection.js';
-import type { NextStep } from '../../../../../core/contract/session/step-packet.js';
+import type { Packet, PacketMaterial } from '../../../../../features/sessions/inspected-session.js';
+import type { NextStep } from '../../../../../features/sessions/contract/step-packet.js';
 import { isReadingAllowed, useStore } from '../common/context.js';
 import { READING_NOTICE, showContent, WithheldNotice } from './artifact-content.js';
 import { shortenHash, UntrustedText, VisibleText } from '../common/text.js';

@@ -1,0 +1,11 @@
+// The vocabulary of the contract, published as `turnpike/contract`: that of core, and what features add to it.
+
+import { entryTypes, type EntryType } from '../core/contract/run/entry.js';
+
+export * from '../core/contract/index.js';
+// What sessions record is part of the types of inputs and entries.
+export type { SessionEvent } from '../features/sessions/contract/session-event.js';
+export type { OpenSessionInput, SessionInput } from '../features/sessions/contract/session-input.js';
+
+/** The types of ledger entries. */
+export const ENTRY_TYPES: readonly EntryType[] = [...entryTypes(), 'session_event'];
