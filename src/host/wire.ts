@@ -41,10 +41,11 @@ import { EffectGateway, type GatewayParts } from './effect-gateway.js';
 import type { ExportEffects, ExportParts } from '../features/exports/export-effects.js';
 import { RecordEffects } from '../runtime/effects/record-effects.js';
 import { ReplayPointRecorder, type ReplayPointRecorderOptions } from '../runtime/ledger/replay-point-recorder.js';
-import { HighRiskRuns } from '../features/promotions/high-risk-runs.js';
+import type { HighRiskRuns } from '../features/promotions/high-risk-runs.js';
 import { makeFolder } from '../home/home.js';
 import type { HomePaths, KeyFolder, LocalState, SandboxVolume } from '../home/home-paths.js';
 import { resolveInterpretation } from './interpretation.js';
+import { LazyPart } from './lazy-part.js';
 import { createLedgerChecks } from './ledger-checks.js';
 import { readLedgerSigner } from '../home/ledger-key.js';
 import { PolicyCache } from '../runtime/policy-cache.js';
@@ -68,7 +69,8 @@ export interface TurnpikeComponents {
   readonly policyCache: PolicyCache;
   readonly engine: TreeEngine;
   readonly agents: Agents;
-  readonly highRisk: HighRiskRuns;
+  /** Created with the first promotion or export, or the first search for one. */
+  readonly highRisk: LazyPart<HighRiskRuns>;
   readonly sessions: SessionRuns;
   readonly runRecords: RunRecordWriter;
   readonly history: HistoryCache | null;
@@ -109,7 +111,7 @@ export function wire(
   const calls = new BoundedCalls(clock, new CallLog(log, (tree_id) => engine.peek(tree_id)));
   const exportRoot = exportRootOf(options, state);
   const signer = () => (keys === null ? null : readLedgerSigner(keys.ledgerKey));
-  const exports = loadedExports({ store, log, root: exportRoot, head: () => engine.head(), signer });
+  const exports = lazyExports({ store, log, root: exportRoot, head: () => engine.head(), signer });
   const secrets = environment.secrets ?? createSecrets(keys);
   const commands = createCommandRunner(options, { home, keys, state }, log);
   const checks = new CheckEffects({ commands, review: options.reviewer ?? null, calls, secrets, log });
@@ -120,7 +122,10 @@ export function wire(
   const policyCache = new PolicyCache(source, clock, catalogue);
   const common = { policyCache, store, ids, telemetry };
   const agents = new Agents({ ...common, log, keepAlive });
-  const highRisk = new HighRiskRuns({ ...common, clock, catalogue, pace, exports: exportRoot });
+  const highRisk = new LazyPart(async () => {
+    const feature = await import('../features/promotions/high-risk-runs.js');
+    return new feature.HighRiskRuns({ ...common, engine: admitted, clock, catalogue, pace, exports: exportRoot });
+  });
   const overlay = createOverlay(options, { home, keys, state });
   const runRecords = new RunRecordWriter({ store, clock, log, defer });
   opened.push(() => runRecords.close());
@@ -143,20 +148,19 @@ export function wire(
   opened.push(() => checks.abort());
   opened.push(() => restarts?.close());
   const admitted = admittedEngine(engine, storage);
-  for (const part of [agents, highRisk, sessions]) part.attach(admitted);
+  for (const part of [agents, sessions]) part.attach(admitted);
   return { ...parts, engine: admitted, policyCache, history, overlay, readClock, ids, clock, pace, keepAlive };
 }
 
-/** The executor of exports, which is loaded with the first export. */
-function loadedExports(parts: ExportParts): Pick<ExportEffects, 'run' | 'settle'> {
-  let loaded: Promise<ExportEffects> | null = null;
-  const load = async (): Promise<ExportEffects> => {
+/** The executor of exports, which the first export creates. */
+function lazyExports(parts: ExportParts): Pick<ExportEffects, 'run' | 'settle'> {
+  const effects = new LazyPart(async () => {
     const feature = await import('../features/exports/export-effects.js');
     return new feature.ExportEffects(parts);
-  };
+  });
   return {
-    run: async (effect) => (await (loaded ??= load())).run(effect),
-    settle: async (effect) => (await (loaded ??= load())).settle(effect),
+    run: async (effect) => (await effects.get()).run(effect),
+    settle: async (effect) => (await effects.get()).settle(effect),
   };
 }
 
@@ -222,13 +226,13 @@ const createListener = (
   },
   onEnded: (tree_id, ending) => {
     agents.onEnded(tree_id, ending);
-    highRisk.onRunEnded(ending);
+    highRisk.current?.onRunEnded(ending);
     if (ending.run_id === tree_id) runRecords.onTreeEnded();
   },
   onFailed: (error) => {
     storage.releaseReserveIfLow();
     agents.onFailed(error);
-    highRisk.onEngineFailed();
+    highRisk.current?.onEngineFailed();
     sessions.rejectPending(error);
     runRecords.stop();
     replayPoints?.stop();
