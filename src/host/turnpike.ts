@@ -32,7 +32,7 @@ import { NO_REGISTRATIONS, type Registrations } from '../core/contract/policy/ca
 import { registrationsInLedger } from '../runtime/effects/ledger-registrations.js';
 import { createHookGate } from './create-hook-gate.js';
 import type { HookGate } from '../features/hooks/gate/hook-gate.js';
-import type { Tool } from '../runtime/effects/define-effects.js';
+import { catalogueFrom, type Tool } from '../runtime/effects/define-effects.js';
 import type {
   Ballot,
   BallotResult,
@@ -53,6 +53,7 @@ import {
 import { openGovernedActs, type GovernedActs } from './governed-acts.js';
 import { checkInterpretation } from './interpretation.js';
 import { LazyPart } from './lazy-part.js';
+import { openEngineObservation } from './engine-observation.js';
 import { LedgerReader, rootRunIdOf } from '../runtime/ledger/ledger-reader.js';
 import { remoteAgents, type RemoteAgents } from '../runtime/agents/remote-agents.js';
 import type { Readiness } from '../features/readiness/readiness.js';
@@ -60,7 +61,6 @@ import { createReadiness, type LedgerVitals } from './readiness/turnpike-readine
 import type { Sessions } from '../features/sessions/sessions.js';
 import { contractFolder, shippedContract } from '../runtime/shipped-contract.js';
 import { openStorageEnvironment } from './storage-environment.js';
-import { observeApprovals } from '../features/telemetry/observe-approvals.js';
 import type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
 import type { UpstreamProblem, Upstreams } from '../features/upstreams/connect-upstreams.js';
 import { exportRootOf, wire, type CloseStep, type TurnpikeComponents } from './wire.js';
@@ -187,15 +187,18 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
     const upstreams = await openUpstreams(options);
     opened.push(() => upstreams.close());
     const tools = [...(options.tools ?? []), ...upstreams.tools, ...(await nativeToolsFor(options))];
-    const registrations = await otherRegistrations(environment, options);
-    const components = wire(environment, { ...options, tools }, { opened, registrations });
+    const own = { ...options, tools };
+    const catalogue = catalogueFrom(own, await otherRegistrations(environment, options));
+    const observation = await openEngineObservation(options, catalogue);
+    const components = wire(environment, own, { opened, catalogue, observation });
     const { engine, agents, highRisk, sessions, runRecords, replayPoints, restarts, ids, clock, log } = components;
     const recovery = await engine.start();
     const governed = await openGovernedActs(environment, keys, components);
     opened.push(() => waitAtMost(clock, DRAIN_MS, agents.close()));
     opened.push(() => highRisk.close((runs) => runs.close()));
     opened.push(() => sessions.close());
-    const reader = createReader(environment, components, options);
+    const reader = createReader(environment, components);
+    observation.observeApprovals(reader, clock);
     const actions = {
       ...agentActionsOf(components, { store, reader }),
       ...contentAccessOf({ engine, store, ids, clock, reader }),
@@ -268,15 +271,10 @@ async function nativeToolsFor({ hooks }: TurnpikeOptions): Promise<readonly Tool
   return (await import('../features/hooks/gate/native-tool-definitions.js')).nativeTools();
 }
 
-function createReader(
+const createReader = (
   { store, anchor }: StorageEnvironment,
-  { history, pace, clock, overlay }: TurnpikeComponents,
-  { telemetry }: TurnpikeOptions,
-): LedgerReader {
-  const reader = new LedgerReader(store, anchor, { history, pace, ...(overlay === undefined ? {} : { overlay }) });
-  observeApprovals(telemetry, reader, clock);
-  return reader;
-}
+  { history, pace, overlay }: TurnpikeComponents,
+): LedgerReader => new LedgerReader(store, anchor, { history, pace, ...(overlay === undefined ? {} : { overlay }) });
 
 /**
  * Closes every component, the newest first, even if one of them fails.

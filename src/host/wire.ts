@@ -14,11 +14,10 @@ import { specFiles } from '../system/files/spec-files.js';
 import { openSandbox } from '../sandbox/files/file-sandbox.js';
 import { sqliteHistoryCache } from '../stores/sqlite/sqlite-history-cache.js';
 import { systemClock, watchSystemClock } from '../system/system-clock.js';
-import { winstonLog } from '../system/winston-log.js';
-import type { Catalogue, Registrations } from '../core/contract/policy/catalogue.js';
+import type { Catalogue } from '../core/contract/policy/catalogue.js';
 import { embeddedEngine } from '../engine/embedded.js';
 import { isShared, sharedEngine } from '../engine/shared.js';
-import type { Effects, EngineListener, EngineParts, TreeEngine } from '../engine/tree-engine.js';
+import type { EngineListener, EngineParts, TreeEngine } from '../engine/tree-engine.js';
 import { usageError } from '../core/errors.js';
 import type { Clock, ClockReading } from '../engine/ports/clock.js';
 import type { CommandRunner } from '../engine/ports/effects/command-runner.js';
@@ -33,11 +32,10 @@ import { Agents } from '../runtime/agents/agents.js';
 import { AutomaticRestarts } from './automatic-restarts.js';
 import { BoundedCalls } from '../runtime/effects/bounded-calls.js';
 import { CallLog } from '../runtime/effects/call-log.js';
-import { catalogueFrom } from '../runtime/effects/define-effects.js';
 import { comparedOverlay } from './compared-overlay.js';
 import { httpDecisionService } from '../system/network/http-decision-service.js';
 import { DecisionPoints } from '../runtime/effects/decision-points.js';
-import { EffectGateway, type GatewayParts } from './effect-gateway.js';
+import { EffectGateway } from './effect-gateway.js';
 import type { ExportEffects, ExportParts } from '../features/exports/export-effects.js';
 import { RecordEffects } from '../runtime/effects/record-effects.js';
 import { ReplayPointRecorder, type ReplayPointRecorderOptions } from '../runtime/ledger/replay-point-recorder.js';
@@ -47,13 +45,12 @@ import type { HomePaths, KeyFolder, LocalState, SandboxVolume } from '../home/ho
 import { resolveInterpretation } from './interpretation.js';
 import { LazyPart } from './lazy-part.js';
 import { createLedgerChecks } from './ledger-checks.js';
+import type { EngineObservation } from './engine-observation.js';
 import { readLedgerSigner } from '../home/ledger-key.js';
 import { PolicyCache } from '../runtime/policy-cache.js';
 import { CheckEffects } from '../features/sessions/checks/check-effects.js';
 import { SessionRuns } from '../features/sessions/session-runs.js';
 import { SpecSource } from '../features/sessions/spec/spec-source.js';
-import { EngineTelemetry } from '../features/telemetry/engine-telemetry.js';
-import { EffectTraces, TracedEffects } from '../features/telemetry/traced-effects.js';
 import { admittedEngine } from '../runtime/storage/admitted-engine.js';
 import { StorageGuard } from '../runtime/storage/storage-guard.js';
 import { RunRecordWriter } from '../runtime/ledger/run-record-writer.js';
@@ -88,6 +85,12 @@ export interface TurnpikeComponents {
   readonly keepAlive: KeepAlive;
 }
 
+interface WiringContext {
+  readonly opened: CloseStep[];
+  readonly catalogue: Catalogue;
+  readonly observation: EngineObservation;
+}
+
 /**
  * Creates every component and connects it to the others. Nothing has started yet. Adds a close step to `opened` for
  * each component that needs one.
@@ -95,15 +98,13 @@ export interface TurnpikeComponents {
 export function wire(
   environment: StorageEnvironment,
   options: TurnpikeOptions,
-  { opened, registrations }: { readonly opened: CloseStep[]; readonly registrations: Registrations },
+  { opened, catalogue, observation }: WiringContext,
 ): TurnpikeComponents {
   const { home, store, defer = scheduleNextTurn } = environment;
   const { keys = home, state = home } = environment;
   const { pace = systemPace(), keepAlive = keepProcessAlive } = environment;
   const { clock = systemClock(), ids = nanoidIds() } = options;
-  const catalogue = catalogueFrom(options, registrations);
-  const telemetry = createTelemetry(options, catalogue);
-  const { log } = telemetry;
+  const { log, tickObserver, tracing, effectTraces } = observation;
   const sandbox = createSandbox(options, home);
   if (typeof options.sandbox !== 'object') opened.push(() => (sandbox as Partial<{ close(): void }>).close?.());
   const records = new RecordEffects(store.records, options.targets ?? []);
@@ -117,10 +118,11 @@ export function wire(
   const checks = new CheckEffects({ commands, review: options.reviewer ?? null, calls, secrets, log });
   const decisionPoints = new DecisionPoints(httpDecisionService, clock, log);
   const executors = { sandbox, records, exports, checks, calls, decisionPoints };
-  const effects = createEffects(executors, options, { telemetry, catalogue });
+  const gateway = new EffectGateway({ ...executors, registrations: options, traces: effectTraces });
+  const effects = observation.measureEffects(gateway);
   const source = options.policies ?? policySource(options.contract ?? shippedContract());
   const policyCache = new PolicyCache(source, clock, catalogue);
-  const common = { policyCache, store, ids, telemetry };
+  const common = { policyCache, store, ids, telemetry: tracing };
   const agents = new Agents({ ...common, log, keepAlive });
   const highRisk = new LazyPart(async () => {
     const feature = await import('../features/promotions/high-risk-runs.js');
@@ -139,7 +141,7 @@ export function wire(
   const storage = createStorageGuard(environment, options, { clock, log });
   const parts = { agents, storage, highRisk, sessions, runRecords, replayPoints, restarts, log };
   const listener = createListener(parts, options);
-  const engineParts = { clock, log, effects, secrets, listener, defer, replayPoints, overlay, tickObserver: telemetry };
+  const engineParts = { clock, log, effects, secrets, listener, defer, replayPoints, overlay, tickObserver };
   const beforeRecovery = storage.withReserve(createLedgerChecks(environment, records, log));
   const engine = createEngine(environment, options, { ...engineParts, beforeRecovery, meter: storage });
   opened.push(() => agents.release());
@@ -163,23 +165,6 @@ function lazyExports(parts: ExportParts): Pick<ExportEffects, 'run' | 'settle'> 
     settle: async (effect) => (await effects.get()).settle(effect),
   };
 }
-
-/** The gateway to all executors, measured if the options want that. */
-function createEffects(
-  executors: Omit<GatewayParts, 'registrations' | 'traces'>,
-  options: TurnpikeOptions,
-  observed: { readonly telemetry: EngineTelemetry; readonly catalogue: Catalogue },
-): Effects {
-  const traces = new EffectTraces(observed.telemetry);
-  const gateway = new EffectGateway({ ...executors, registrations: options, traces });
-  return options.telemetry === undefined ? gateway : new TracedEffects(gateway, { ...observed, traces });
-}
-
-/** Observes the engine for the log, and for the telemetry of the options if there is one. */
-const createTelemetry = (
-  { telemetry, log = winstonLog('warn') }: Pick<TurnpikeOptions, 'telemetry' | 'log'>,
-  catalogue: Catalogue,
-): EngineTelemetry => new EngineTelemetry({ telemetry: telemetry ?? null, log, catalogue });
 
 interface WiredEngineParts extends Omit<EngineParts, 'store' | 'externalHeadStore' | 'overlay' | 'commitObserver'> {
   readonly overlay: OverlaySource | undefined;

@@ -28,14 +28,6 @@ const STILL_LOADED = [
   'src/features/sessions/spec/parse-spec.ts',
   'src/features/sessions/spec/read-spec.ts',
   'src/features/sessions/spec/spec-source.ts',
-  'src/features/telemetry/engine-metrics.ts',
-  'src/features/telemetry/engine-telemetry.ts',
-  'src/features/telemetry/observe-approvals.ts',
-  'src/features/telemetry/run-log.ts',
-  'src/features/telemetry/run-spans.ts',
-  'src/features/telemetry/run-traces.ts',
-  'src/features/telemetry/traced-effects.ts',
-  'src/features/telemetry/traced-log.ts',
 ];
 
 test('opening a fresh home, one step of an agent and closing load only these modules of features', () => {
