@@ -92,7 +92,8 @@ export type {
   StartSessionOptions,
   TaskDetails,
 } from './features/sessions/sessions.js';
-export type { Readiness, ReadinessCheck, ReadinessReport, ReadinessResult } from './features/readiness/readiness.js';
+export type { Readiness } from './host/readiness/readiness.js';
+export type { ReadinessCheck, ReadinessReport, ReadinessResult } from './features/readiness/readiness-reporter.js';
 export type { LedgerVitals } from './host/readiness/turnpike-readiness.js';
 export { copyHome, reopenHome } from './features/backup/copies.js';
 export type { CopyHomeOptions, CopyReport } from './features/backup/copy/copy-home.js';

@@ -56,7 +56,7 @@ import { LazyPart } from './lazy-part.js';
 import { openEngineObservation } from './engine-observation.js';
 import { LedgerReader, rootRunIdOf } from '../runtime/ledger/ledger-reader.js';
 import { remoteAgents, type RemoteAgents } from '../runtime/agents/remote-agents.js';
-import type { Readiness } from '../features/readiness/readiness.js';
+import type { Readiness } from './readiness/readiness.js';
 import { createReadiness, type LedgerVitals } from './readiness/turnpike-readiness.js';
 import type { Sessions } from '../features/sessions/sessions.js';
 import { contractFolder, shippedContract } from '../runtime/shipped-contract.js';

@@ -13,8 +13,6 @@ const STILL_LOADED = [
   'src/features/hooks/gate/hook-question.ts',
   'src/features/hooks/hook-event.ts',
   'src/features/hooks/undecided-calls.ts',
-  'src/features/readiness/readiness.ts',
-  'src/features/readiness/standard-checks.ts',
   'src/features/sessions/checks/check-effects.ts',
   'src/features/sessions/checks/reviewers.ts',
   'src/features/sessions/checks/run-spec-command.ts',
