@@ -9,10 +9,6 @@ import { ROOT } from '../root.js';
 const STILL_LOADED = [
   'src/features/backup/copies.ts',
   'src/features/backup/copy/copy-location.ts',
-  'src/features/hooks/clients/client-programs.ts',
-  'src/features/hooks/gate/hook-question.ts',
-  'src/features/hooks/hook-event.ts',
-  'src/features/hooks/undecided-calls.ts',
   'src/features/sessions/checks/check-effects.ts',
   'src/features/sessions/checks/reviewers.ts',
   'src/features/sessions/checks/run-spec-command.ts',
