@@ -7,8 +7,6 @@ import { ROOT } from '../root.js';
 
 /** Loaded although nothing of them is used. Sessions go next: `src/host/wire.ts` and the control socket import them. */
 const STILL_LOADED = [
-  'src/features/backup/copies.ts',
-  'src/features/backup/copy/copy-location.ts',
   'src/features/sessions/checks/check-effects.ts',
   'src/features/sessions/checks/reviewers.ts',
   'src/features/sessions/checks/run-spec-command.ts',
