@@ -4,12 +4,15 @@
 // Invariants:
 //   L1. A part is created at most once. If its creation fails, the call that needed it rejects, and the next call tries
 //       again.
-//   L2. `close` creates nothing. It waits for a creation in flight and closes that part too.
+//   L2. `close` creates nothing. It waits for a creation in flight and closes that part too. A part that is created
+//       after it is closed at once.
 
 export class LazyPart<Part> {
   readonly #create: () => Promise<Part>;
   #creation: Promise<Part> | null = null;
   #current: Part | null = null;
+  /** Set by `close`. */
+  #closePart: ((part: Part) => unknown) | null = null;
 
   /** @param create imports the module of the part and creates it */
   constructor(create: () => Promise<Part>) {
@@ -24,7 +27,11 @@ export class LazyPart<Part> {
   /** The part, which the first call creates. @throws what its creation throws (L1) */
   get(): Promise<Part> {
     this.#creation ??= this.#create().then(
-      (part) => (this.#current = part),
+      async (part) => {
+        this.#current = part;
+        await this.#closePart?.(part);
+        return part;
+      },
       (error: unknown) => {
         this.#creation = null;
         throw error;
@@ -35,8 +42,10 @@ export class LazyPart<Part> {
 
   /** Closes the part if it was used (L2). */
   async close(closePart: (part: Part) => unknown): Promise<void> {
+    const part = this.#current;
+    this.#closePart = closePart;
+    if (part !== null) await closePart(part);
     // The call that needed the part reports the error of its creation.
-    const part = await this.#creation?.catch(() => null);
-    if (part !== undefined && part !== null) await closePart(part);
+    else await this.#creation?.catch(() => undefined);
   }
 }

@@ -58,6 +58,15 @@ describe('a lazy part', () => {
     expect(closed).toEqual([3]);
   });
 
+  test('is closed at once if it is created after the close', async () => {
+    const { part, creations } = countedPart();
+    const closed: number[] = [];
+    await part.close(({ number }) => closed.push(number));
+    const call = part.get();
+    creations[0]?.resolve({ number: 4 });
+    expect([await call, closed]).toEqual([{ number: 4 }, [4]]);
+  });
+
   test('closing reports no error of a creation, which the caller has', async () => {
     const { part, creations } = countedPart();
     const call = part.get().catch((error: unknown) => error);

@@ -74,6 +74,7 @@ const LANES = { promotion: 'PROMOTE_SHARED_KNOWLEDGE', export: 'EXPORT_CASE_DATA
 export class HighRiskRuns {
   readonly #parts: HighRiskParts;
   readonly #live = new Map<string, DeferredPromise<RunEnding>>();
+  #isClosed = false;
 
   constructor(parts: HighRiskParts) {
     this.#parts = parts;
@@ -192,9 +193,10 @@ export class HighRiskRuns {
     this.#live.clear();
   }
 
+  /** Releases the runs, also those that start after it, while the engine still accepts them. */
   close(): void {
-    const closed = new RunError({ code: 'CLOSED', message: 'this process has released the run' });
-    for (const finished of this.#live.values()) finished.reject(closed);
+    this.#isClosed = true;
+    for (const finished of this.#live.values()) finished.reject(releasedError());
     this.#live.clear();
   }
 
@@ -275,6 +277,7 @@ export class HighRiskRuns {
     const root_run_id = rootRunIdOf(run_id);
     const tree = await this.#parts.engine.peek(root_run_id);
     if (tree?.isLive(run_id) === true) this.#live.set(run_id, finished);
+    if (this.#isClosed) finished.reject(releasedError());
     const digest = tree?.approvals(run_id)?.entries[0]?.digest ?? null;
     const cancel = async (reason: string): Promise<RunEnding> => {
       await cancelRun(this.#parts.engine, { run_id, root_run_id }, reason);
@@ -318,6 +321,8 @@ export class HighRiskRuns {
     return this.#parts.engine.submit(tree_id, caseLabel === null ? submission : { ...submission, caseLabel });
   }
 }
+
+const releasedError = (): RunError => new RunError({ code: 'CLOSED', message: 'this process has released the run' });
 
 function createStartInput(
   root: string,
