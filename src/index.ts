@@ -93,16 +93,18 @@ export type {
   StartSessionOptions,
   TaskDetails,
 } from './features/sessions/sessions.js';
-export type { Readiness, ReadinessCheck, ReadinessReport, ReadinessResult } from './features/readiness/readiness.js';
+export type { Readiness } from './host/readiness/readiness.js';
+export type { ReadinessCheck, ReadinessReport, ReadinessResult } from './features/readiness/readiness-reporter.js';
 export type { LedgerVitals } from './host/readiness/turnpike-readiness.js';
-export { copyHome, reopenHome } from './features/backup/copies.js';
-export type { CopyHomeOptions, CopyReport } from './features/backup/copy/copy-home.js';
 export {
+  copyHome,
+  reopenHome,
   resolveLocation,
   type LedgerLocation,
   type LocationOptions,
   type PostgresLocation,
-} from './features/backup/copy/copy-location.js';
+} from './host/copies.js';
+export type { CopyHomeOptions, CopyReport } from './features/backup/copy/copy-home.js';
 export type { ProgressPart, ProgressReporter, ProgressUnit } from './engine/ports/progress.js';
 export type { CopyCounts, CopyProgress } from './features/backup/copy/copy-ledger.js';
 export {

@@ -50,7 +50,8 @@ export interface GatewayParts {
   readonly checks: CheckEffects;
   readonly decisionPoints: DecisionPoints;
   readonly registrations: RegistrationOptions;
-  readonly traces: Pick<EffectTraces, 'carrierOf'>;
+  /** Null without telemetry. */
+  readonly traces: Pick<EffectTraces, 'carrierOf'> | null;
 }
 
 export class EffectGateway implements Effects {
@@ -172,7 +173,7 @@ export class EffectGateway implements Effects {
 
   #contextOf(effect: Effect): Omit<EffectContext, 'signal'> {
     const { run_id, case_id, idempotency_key } = effect;
-    return { run_id, case_id, idempotency_key, ...this.#traces.carrierOf(effect) };
+    return { run_id, case_id, idempotency_key, ...this.#traces?.carrierOf(effect) };
   }
 
   #findCallee({ action, args }: Effect): Callee | null {

@@ -14,7 +14,6 @@ import type { Policy } from '../core/policy/policy.js';
 import type { ReplayReport } from '../kernel/replay/replay.js';
 import type { ApprovedRequest } from '../runtime/ledger/pending-approvals.js';
 import type { AgentLoopReport, RunAgentOptions, RunReader } from '../features/models/run-agent.js';
-import type { RunHistorySource } from '../features/models/run-history.js';
 import { reportAction, type ActionReport } from '../runtime/agents/action-reports.js';
 import type { AgentOptions, AgentRun, SubmitOptions } from '../runtime/agents/agent-run.js';
 import { startBoundRun } from '../runtime/agents/keyed-runs.js';
@@ -29,12 +28,12 @@ import {
 } from '../runtime/content/read-content.js';
 import { tryServeControl, type ControlServer } from './control/control-server.js';
 import type { ControlHost } from './control/control-session.js';
-import type { ActionDecision, DecisionRequest, Decisions } from '../features/decisions/decisions.js';
+import type { ActionDecision, DecisionRequest } from '../features/decisions/decisions.js';
 import { NO_REGISTRATIONS, type Registrations } from '../core/contract/policy/catalogue.js';
 import { registrationsInLedger } from '../runtime/effects/ledger-registrations.js';
 import { createHookGate } from './create-hook-gate.js';
 import type { HookGate } from '../features/hooks/gate/hook-gate.js';
-import type { Tool } from '../runtime/effects/define-effects.js';
+import { catalogueFrom, type Tool } from '../runtime/effects/define-effects.js';
 import type {
   Ballot,
   BallotResult,
@@ -54,14 +53,15 @@ import {
 } from '../home/home.js';
 import { openGovernedActs, type GovernedActs } from './governed-acts.js';
 import { checkInterpretation } from './interpretation.js';
+import { LazyPart } from './lazy-part.js';
+import { openEngineObservation } from './engine-observation.js';
 import { LedgerReader, rootRunIdOf } from '../runtime/ledger/ledger-reader.js';
 import { remoteAgents, type RemoteAgents } from '../runtime/agents/remote-agents.js';
-import type { Readiness } from '../features/readiness/readiness.js';
+import type { Readiness } from './readiness/readiness.js';
 import { createReadiness, type LedgerVitals } from './readiness/turnpike-readiness.js';
 import type { Sessions } from '../features/sessions/sessions.js';
 import { contractFolder, shippedContract } from '../runtime/shipped-contract.js';
 import { openStorageEnvironment } from './storage-environment.js';
-import { observeApprovals } from '../features/telemetry/observe-approvals.js';
 import type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
 import type { UpstreamProblem, Upstreams } from '../features/upstreams/connect-upstreams.js';
 import { exportRootOf, wire, type CloseStep, type TurnpikeComponents } from './wire.js';
@@ -189,16 +189,20 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
     const upstreams = await openUpstreams(options);
     opened.push(() => upstreams.close());
     const tools = [...(options.tools ?? []), ...upstreams.tools, ...(await nativeToolsFor(options))];
-    const registrations = await otherRegistrations(environment, options);
-    const components = wire(environment, { ...options, tools }, { opened, registrations });
+    const own = { ...options, tools };
+    const catalogue = catalogueFrom(own, await otherRegistrations(environment, options));
+    const observation = await openEngineObservation(options, catalogue);
+    const components = wire(environment, own, { opened, catalogue, observation });
     const { engine, agents, highRisk, sessions, runRecords, replayPoints, restarts, ids, clock, log } = components;
     const recovery = await engine.start();
     const governed = await openGovernedActs(environment, keys, components);
     opened.push(() => waitAtMost(clock, DRAIN_MS, agents.close()));
-    opened.push(...[highRisk, sessions].map((part) => () => part.close()));
-    const reader = createReader(environment, components, options);
+    opened.push(() => highRisk.close((runs) => runs.close()));
+    opened.push(() => sessions.close());
+    const reader = createReader(environment, components);
+    observation.observeApprovals(reader, clock);
     const actions = {
-      ...agentActionsOf(components, reader),
+      ...agentActionsOf(components, { store, reader }),
       ...contentAccessOf({ engine, store, ids, clock, reader }),
       ...governed,
       remoteAgents: remoteAgents({ agents, engine, ledger: reader }),
@@ -226,7 +230,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       respond: (run_id, raw, submitOptions) => agents.respond(run_id, raw, submitOptions),
       agent: (run_id) => agents.find(run_id),
       nextTimer: (run_id) => findNextTimer(components, run_id),
-      highRiskRun: (run_id) => highRisk.find(run_id),
+      highRiskRun: async (run_id) => (await highRisk.get()).find(run_id),
       sessions,
       hooks,
       ledger: reader,
@@ -269,15 +273,10 @@ async function nativeToolsFor({ hooks }: TurnpikeOptions): Promise<readonly Tool
   return (await import('../features/hooks/gate/native-tool-definitions.js')).nativeTools();
 }
 
-function createReader(
+const createReader = (
   { store, anchor }: StorageEnvironment,
-  { history, pace, clock, overlay }: TurnpikeComponents,
-  { telemetry }: TurnpikeOptions,
-): LedgerReader {
-  const reader = new LedgerReader(store, anchor, { history, pace, ...(overlay === undefined ? {} : { overlay }) });
-  observeApprovals(telemetry, reader, clock);
-  return reader;
-}
+  { history, pace, overlay }: TurnpikeComponents,
+): LedgerReader => new LedgerReader(store, anchor, { history, pace, ...(overlay === undefined ? {} : { overlay }) });
 
 /**
  * Closes every component, the newest first, even if one of them fails.
@@ -297,20 +296,28 @@ async function closeAll(opened: CloseStep[]): Promise<void> {
 
 /** The operations that the control socket offers too. */
 const agentActionsOf = (
-  { agents, engine, highRisk }: TurnpikeComponents,
-  ledger: LedgerReader,
+  { agents, engine, highRisk, ids }: TurnpikeComponents,
+  { store, reader: ledger }: ReadableStore,
 ): Pick<Turnpike, 'startAgent' | 'promote' | 'export' | 'approve' | 'resolve'> => ({
   startAgent: ({ key, ...agentOptions } = {}) =>
     key === undefined
       ? agents.start(agentOptions)
       : startBoundRun({ agents, engine, ledger }, { ...agentOptions, key }),
-  promote: (promotion) => highRisk.promote(promotion),
-  export: (bundle) => highRisk.export(bundle),
-  approve: (ballot) => highRisk.vote(ballot),
-  resolve: (resolution) => highRisk.resolve(resolution),
+  promote: async (promotion) => (await highRisk.get()).promote(promotion),
+  export: async (bundle) => (await highRisk.get()).export(bundle),
+  approve: async (ballot) => {
+    const { submitBallot } = await import('../features/promotions/ballots.js');
+    return submitBallot({ engine, store, ids }, ballot);
+  },
+  resolve: async (resolution) => {
+    const { resolveOutcome } = await import('../features/promotions/ballots.js');
+    return resolveOutcome({ engine, store, ids }, resolution);
+  },
 });
 
-type LoopParts = TurnpikeComponents & Pick<RunHistorySource, 'store'> & { readonly reader: LedgerReader };
+type ReadableStore = Pick<StorageEnvironment, 'store'> & { readonly reader: LedgerReader };
+
+type LoopParts = TurnpikeComponents & ReadableStore;
 
 const loopActionsOf = (parts: LoopParts): Pick<Turnpike, 'runAgent' | 'requests' | 'approvalOf'> => ({
   runAgent: (agent, run, options = {}) => parts.keepAlive(runAgentOn(parts, agent, run, options)),
@@ -321,15 +328,14 @@ const loopActionsOf = (parts: LoopParts): Pick<Turnpike, 'runAgent' | 'requests'
 /** What is decided here and executed by the caller. */
 function externalActionsOf(
   { agents, engine, ids }: TurnpikeComponents,
-  { store, reader }: Pick<StorageEnvironment, 'store'> & { readonly reader: LedgerReader },
+  { store, reader }: ReadableStore,
 ): Pick<Turnpike, 'decide' | 'report'> {
-  let decisions: Promise<Decisions> | null = null;
-  const loadDecisions = async (): Promise<Decisions> => {
+  const decisions = new LazyPart(async () => {
     const feature = await import('../features/decisions/decisions.js');
     return new feature.Decisions({ agents, engine, ids, ledger: reader });
-  };
+  });
   return {
-    decide: async (request) => (await (decisions ??= loadDecisions())).decide(request),
+    decide: async (request) => (await decisions.get()).decide(request),
     report: (report) => reportAction({ engine, store }, report),
   };
 }

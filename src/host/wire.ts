@@ -14,11 +14,10 @@ import { specFiles } from '../features/sessions/spec/read-spec-files.js';
 import { openSandbox } from '../sandbox/files/file-sandbox.js';
 import { sqliteHistoryCache } from '../stores/sqlite/sqlite-history-cache.js';
 import { systemClock, watchSystemClock } from '../system/system-clock.js';
-import { winstonLog } from '../system/winston-log.js';
-import type { Catalogue, Registrations } from '../core/contract/policy/catalogue.js';
+import type { Catalogue } from '../core/contract/policy/catalogue.js';
 import { embeddedEngine } from '../engine/embedded.js';
 import { isShared, sharedEngine } from '../engine/shared.js';
-import type { Effects, EngineListener, EngineParts, TreeEngine } from '../engine/tree-engine.js';
+import type { EngineListener, EngineParts, TreeEngine } from '../engine/tree-engine.js';
 import { usageError } from '../core/errors.js';
 import type { Clock, ClockReading } from '../engine/ports/clock.js';
 import type { CommandRunner } from '../engine/ports/effects/command-runner.js';
@@ -33,26 +32,25 @@ import { Agents } from '../runtime/agents/agents.js';
 import { AutomaticRestarts } from './automatic-restarts.js';
 import { BoundedCalls } from '../runtime/effects/bounded-calls.js';
 import { CallLog } from '../runtime/effects/call-log.js';
-import { catalogueFrom } from '../runtime/effects/define-effects.js';
 import { comparedOverlay } from './compared-overlay.js';
 import { httpDecisionService } from '../system/network/http-decision-service.js';
 import { DecisionPoints } from '../runtime/effects/decision-points.js';
-import { EffectGateway, type GatewayParts } from './effect-gateway.js';
+import { EffectGateway } from './effect-gateway.js';
 import type { ExportEffects, ExportParts } from '../features/exports/export-effects.js';
 import { RecordEffects } from '../runtime/effects/record-effects.js';
 import { ReplayPointRecorder, type ReplayPointRecorderOptions } from '../runtime/ledger/replay-point-recorder.js';
-import { HighRiskRuns } from '../features/promotions/high-risk-runs.js';
+import type { HighRiskRuns } from '../features/promotions/high-risk-runs.js';
 import { makeFolder } from '../home/home.js';
 import type { HomePaths, KeyFolder, LocalState, SandboxVolume } from '../home/home-paths.js';
 import { resolveInterpretation } from './interpretation.js';
+import { LazyPart } from './lazy-part.js';
 import { createLedgerChecks } from './ledger-checks.js';
+import type { EngineObservation } from './engine-observation.js';
 import { readLedgerSigner } from '../home/ledger-key.js';
 import { PolicyCache } from '../runtime/policy-cache.js';
 import { CheckEffects } from '../features/sessions/checks/check-effects.js';
 import { SessionRuns } from '../features/sessions/session-runs.js';
 import { SpecSource } from '../features/sessions/spec/spec-source.js';
-import { EngineTelemetry } from '../features/telemetry/engine-telemetry.js';
-import { EffectTraces, TracedEffects } from '../features/telemetry/traced-effects.js';
 import { admittedEngine } from '../runtime/storage/admitted-engine.js';
 import { StorageGuard } from '../runtime/storage/storage-guard.js';
 import { RunRecordWriter } from '../runtime/ledger/run-record-writer.js';
@@ -68,7 +66,8 @@ export interface TurnpikeComponents {
   readonly policyCache: PolicyCache;
   readonly engine: TreeEngine;
   readonly agents: Agents;
-  readonly highRisk: HighRiskRuns;
+  /** Created with the first promotion or export, or the first search for one. */
+  readonly highRisk: LazyPart<HighRiskRuns>;
   readonly sessions: SessionRuns;
   readonly runRecords: RunRecordWriter;
   readonly history: HistoryCache | null;
@@ -86,6 +85,12 @@ export interface TurnpikeComponents {
   readonly keepAlive: KeepAlive;
 }
 
+interface WiringContext {
+  readonly opened: CloseStep[];
+  readonly catalogue: Catalogue;
+  readonly observation: EngineObservation;
+}
+
 /**
  * Creates every component and connects it to the others. Nothing has started yet. Adds a close step to `opened` for
  * each component that needs one.
@@ -93,15 +98,13 @@ export interface TurnpikeComponents {
 export function wire(
   environment: StorageEnvironment,
   options: TurnpikeOptions,
-  { opened, registrations }: { readonly opened: CloseStep[]; readonly registrations: Registrations },
+  { opened, catalogue, observation }: WiringContext,
 ): TurnpikeComponents {
   const { home, store, defer = scheduleNextTurn } = environment;
   const { keys = home, state = home } = environment;
   const { pace = systemPace(), keepAlive = keepProcessAlive } = environment;
   const { clock = systemClock(), ids = nanoidIds() } = options;
-  const catalogue = catalogueFrom(options, registrations);
-  const telemetry = createTelemetry(options, catalogue);
-  const { log } = telemetry;
+  const { log, tickObserver, tracing, effectTraces } = observation;
   const sandbox = createSandbox(options, home);
   if (typeof options.sandbox !== 'object') opened.push(() => (sandbox as Partial<{ close(): void }>).close?.());
   const records = new RecordEffects(store.records, options.targets ?? []);
@@ -109,18 +112,22 @@ export function wire(
   const calls = new BoundedCalls(clock, new CallLog(log, (tree_id) => engine.peek(tree_id)));
   const exportRoot = exportRootOf(options, state);
   const signer = () => (keys === null ? null : readLedgerSigner(keys.ledgerKey));
-  const exports = loadedExports({ store, log, root: exportRoot, head: () => engine.head(), signer });
+  const exports = lazyExports({ store, log, root: exportRoot, head: () => engine.head(), signer });
   const secrets = environment.secrets ?? createSecrets(keys);
   const commands = createCommandRunner(options, { home, keys, state }, log);
   const checks = new CheckEffects({ commands, review: options.reviewer ?? null, calls, secrets, log });
   const decisionPoints = new DecisionPoints(httpDecisionService, clock, log);
   const executors = { sandbox, records, exports, checks, calls, decisionPoints };
-  const effects = createEffects(executors, options, { telemetry, catalogue });
+  const gateway = new EffectGateway({ ...executors, registrations: options, traces: effectTraces });
+  const effects = observation.measureEffects(gateway);
   const source = options.policies ?? policySource(options.contract ?? shippedContract());
   const policyCache = new PolicyCache(source, clock, catalogue);
-  const common = { policyCache, store, ids, telemetry };
+  const common = { policyCache, store, ids, telemetry: tracing };
   const agents = new Agents({ ...common, log, keepAlive });
-  const highRisk = new HighRiskRuns({ ...common, clock, catalogue, pace, exports: exportRoot });
+  const highRisk = new LazyPart(async () => {
+    const feature = await import('../features/promotions/high-risk-runs.js');
+    return new feature.HighRiskRuns({ ...common, engine: admitted, clock, catalogue, pace, exports: exportRoot });
+  });
   const overlay = createOverlay(options, { home, keys, state });
   const runRecords = new RunRecordWriter({ store, clock, log, defer });
   opened.push(() => runRecords.close());
@@ -134,7 +141,7 @@ export function wire(
   const storage = createStorageGuard(environment, options, { clock, log });
   const parts = { agents, storage, highRisk, sessions, runRecords, replayPoints, restarts, log };
   const listener = createListener(parts, options);
-  const engineParts = { clock, log, effects, secrets, listener, defer, replayPoints, overlay, tickObserver: telemetry };
+  const engineParts = { clock, log, effects, secrets, listener, defer, replayPoints, overlay, tickObserver };
   const beforeRecovery = storage.withReserve(createLedgerChecks(environment, records, log));
   const engine = createEngine(environment, options, { ...engineParts, beforeRecovery, meter: storage });
   opened.push(() => agents.release());
@@ -143,39 +150,21 @@ export function wire(
   opened.push(() => checks.abort());
   opened.push(() => restarts?.close());
   const admitted = admittedEngine(engine, storage);
-  for (const part of [agents, highRisk, sessions]) part.attach(admitted);
+  for (const part of [agents, sessions]) part.attach(admitted);
   return { ...parts, engine: admitted, policyCache, history, overlay, readClock, ids, clock, pace, keepAlive };
 }
 
-/** The executor of exports, which is loaded with the first export. */
-function loadedExports(parts: ExportParts): Pick<ExportEffects, 'run' | 'settle'> {
-  let loaded: Promise<ExportEffects> | null = null;
-  const load = async (): Promise<ExportEffects> => {
+/** The executor of exports, which the first export creates. */
+function lazyExports(parts: ExportParts): Pick<ExportEffects, 'run' | 'settle'> {
+  const effects = new LazyPart(async () => {
     const feature = await import('../features/exports/export-effects.js');
     return new feature.ExportEffects(parts);
-  };
+  });
   return {
-    run: async (effect) => (await (loaded ??= load())).run(effect),
-    settle: async (effect) => (await (loaded ??= load())).settle(effect),
+    run: async (effect) => (await effects.get()).run(effect),
+    settle: async (effect) => (await effects.get()).settle(effect),
   };
 }
-
-/** The gateway to all executors, measured if the options want that. */
-function createEffects(
-  executors: Omit<GatewayParts, 'registrations' | 'traces'>,
-  options: TurnpikeOptions,
-  observed: { readonly telemetry: EngineTelemetry; readonly catalogue: Catalogue },
-): Effects {
-  const traces = new EffectTraces(observed.telemetry);
-  const gateway = new EffectGateway({ ...executors, registrations: options, traces });
-  return options.telemetry === undefined ? gateway : new TracedEffects(gateway, { ...observed, traces });
-}
-
-/** Observes the engine for the log, and for the telemetry of the options if there is one. */
-const createTelemetry = (
-  { telemetry, log = winstonLog('warn') }: Pick<TurnpikeOptions, 'telemetry' | 'log'>,
-  catalogue: Catalogue,
-): EngineTelemetry => new EngineTelemetry({ telemetry: telemetry ?? null, log, catalogue });
 
 interface WiredEngineParts extends Omit<EngineParts, 'store' | 'externalHeadStore' | 'overlay' | 'commitObserver'> {
   readonly overlay: OverlaySource | undefined;
@@ -222,13 +211,13 @@ const createListener = (
   },
   onEnded: (tree_id, ending) => {
     agents.onEnded(tree_id, ending);
-    highRisk.onRunEnded(ending);
+    highRisk.current?.onRunEnded(ending);
     if (ending.run_id === tree_id) runRecords.onTreeEnded();
   },
   onFailed: (error) => {
     storage.releaseReserveIfLow();
     agents.onFailed(error);
-    highRisk.onEngineFailed();
+    highRisk.current?.onEngineFailed();
     sessions.rejectPending(error);
     runRecords.stop();
     replayPoints?.stop();

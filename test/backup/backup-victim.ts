@@ -1,7 +1,7 @@
 // Makes a backup in a process of its own, which may be killed. Its arguments are the home and the folder of the backup.
 
 import { backupHome } from '../../src/features/backup/backup-home.js';
-import { resolveLocation } from '../../src/features/backup/copy/copy-location.js';
+import { resolveLocation } from '../../src/home/ledger-location.js';
 
 const [home = '', to = ''] = process.argv.slice(2);
 const { manifest, verdict } = await backupHome({

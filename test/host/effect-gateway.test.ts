@@ -12,7 +12,6 @@ import { CallLog } from '../../src/runtime/effects/call-log.js';
 import { BoundedCalls } from '../../src/runtime/effects/bounded-calls.js';
 import { catalogueFrom, defineAction } from '../../src/runtime/effects/define-effects.js';
 import { ExportEffects } from '../../src/features/exports/export-effects.js';
-import { EffectTraces } from '../../src/features/telemetry/traced-effects.js';
 import { httpDecisionService } from '../../src/system/network/http-decision-service.js';
 import { DecisionPoints } from '../../src/runtime/effects/decision-points.js';
 import { EffectGateway } from '../../src/host/effect-gateway.js';
@@ -110,7 +109,7 @@ test('S4-19 S4-81: an executor does nothing for an effect without an allow', () 
       signer: () => null,
       root: '.',
     }),
-    traces: new EffectTraces({ pointOf: () => null }),
+    traces: null,
     registrations: { tools: made.tools, targets: made.targets, actions: [note] },
   });
   const byThePlatform = ['EXPORT_BUNDLE', 'RUN_VERIFICATION', 'REVIEW_PHASE'].map((name) => [name, {}, []] as const);

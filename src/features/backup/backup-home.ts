@@ -26,7 +26,7 @@ import type { ExternalHead, LedgerStore } from '../../engine/ports/ledger/ledger
 import { NO_PROGRESS, type ProgressReporter } from '../../engine/ports/progress.js';
 import { countReads } from '../../runtime/ledger/count-reads.js';
 import { LedgerReader } from '../../runtime/ledger/ledger-reader.js';
-import type { LedgerLocation } from './copy/copy-location.js';
+import type { LedgerLocation } from '../../home/ledger-location.js';
 import { refuseUnfinishedCopy } from '../../home/copy-marker.js';
 import { homePaths, type HomePaths } from '../../home/home-paths.js';
 import { erasureSealOf, makeFolder, openHead, sqliteFiles } from '../../home/home.js';

@@ -4,7 +4,7 @@ import { withoutWal } from '../../stores/sqlite/copy/sqlite-backup.js';
 import type { ProgressReporter } from '../../engine/ports/progress.js';
 import { Sequencer } from '../../engine/sequencer.js';
 import { copyLedger } from './copy/copy-ledger.js';
-import type { LedgerLocation, PostgresLocation } from './copy/copy-location.js';
+import type { LedgerLocation, PostgresLocation } from '../../home/ledger-location.js';
 import type { HomePaths } from '../../home/home-paths.js';
 import { erasureSealOf, sqliteFiles } from '../../home/home.js';
 

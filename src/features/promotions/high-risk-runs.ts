@@ -10,7 +10,7 @@ import type { Lane } from '../../core/contract/policy/lanes.js';
 import { isSchemaInstance } from '../../core/contract/policy/registered-schema.js';
 import { CaseId, Identifier } from '../../core/contract/shapes.js';
 import type { CaseLabelVersion, NewInput, Submission, SubmissionResult, TreeEngine } from '../../engine/tree-engine.js';
-import { InvariantError, RunError, usageError } from '../../core/errors.js';
+import { RunError, usageError } from '../../core/errors.js';
 import type { RunTermination } from '../../kernel/decision.js';
 import { policyVersions } from '../../core/policy/files/pins.js';
 import { EMPTY_LABEL } from '../../core/policy/labels.js';
@@ -35,22 +35,14 @@ import {
 } from '../../runtime/agents/open-input.js';
 import type { PinnedPolicy, PolicyCache } from '../../runtime/policy-cache.js';
 import type { RunTracing } from '../../runtime/agents/run-tracing.js';
-import { resolveOutcome, submitBallot, type AnswerEnvironment } from './ballots.js';
 import { cancelRun } from './cancel-run.js';
-import { findCarriedOver } from './content-search.js';
+import type { PromotedRecord } from './content-search.js';
 import { locatorOf } from '../../runtime/effects/export-root.js';
 import { computeCaseLabel } from '../../runtime/case/case-label.js';
-import type {
-  Ballot,
-  BallotResult,
-  CancellableRun,
-  ExportOptions,
-  PromoteOptions,
-  Resolution,
-  RunStarter,
-} from './high-risk-options.js';
+import type { CancellableRun, ExportOptions, PromoteOptions, RunStarter } from './high-risk-options.js';
 
 interface HighRiskParts {
+  readonly engine: TreeEngine;
   readonly policyCache: PolicyCache;
   readonly store: LedgerStore;
   readonly ids: Ids;
@@ -82,14 +74,10 @@ const LANES = { promotion: 'PROMOTE_SHARED_KNOWLEDGE', export: 'EXPORT_CASE_DATA
 export class HighRiskRuns {
   readonly #parts: HighRiskParts;
   readonly #live = new Map<string, DeferredPromise<RunEnding>>();
-  #engine: TreeEngine | null = null;
+  #isClosed = false;
 
   constructor(parts: HighRiskParts) {
     this.#parts = parts;
-  }
-
-  attach(engine: TreeEngine): void {
-    this.#engine = engine;
   }
 
   async promote(options: PromoteOptions): Promise<CancellableRun> {
@@ -118,7 +106,7 @@ export class HighRiskRuns {
     const checks = (await policyCache.current()).policy.lanes.get(lane)?.content_checks ?? {};
     const ids = caseIds(options);
     const carried = { record, target: definition, checks, catalogue, ids };
-    const findings = history === null ? [] : await findCarriedOver(this.#parts, history, carried);
+    const findings = history === null ? [] : await this.#findCarriedOver(history, carried);
     const flags = new Set([
       'sanitized_insight',
       ...confidentiality,
@@ -133,6 +121,12 @@ export class HighRiskRuns {
       lane,
       scope: { ...options.scope, ...ticketOf(options) },
     };
+  }
+
+  /** Loads the search and its packages only here, because exports need none of them. */
+  async #findCarriedOver(history: CaseHistory, carried: PromotedRecord): Promise<readonly string[]> {
+    const { findCarriedOver } = await import('./content-search.js');
+    return findCarriedOver(this.#parts, history, carried);
   }
 
   async export(options: ExportOptions): Promise<CancellableRun> {
@@ -176,17 +170,9 @@ export class HighRiskRuns {
     };
   }
 
-  vote(ballot: Ballot): Promise<readonly BallotResult[]> {
-    return submitBallot(this.#answerEnvironment, ballot);
-  }
-
-  resolve(resolution: Resolution): Promise<void> {
-    return resolveOutcome(this.#answerEnvironment, resolution);
-  }
-
   /** A handle on a promotion or export that has not ended. */
   async find(run_id: string): Promise<CancellableRun | null> {
-    const tree = await this.#attachedEngine.peek(rootRunIdOf(run_id));
+    const tree = await this.#parts.engine.peek(rootRunIdOf(run_id));
     const run = tree?.pendingHighRiskRuns.find((context) => context.run_id === run_id);
     if (tree === null || run === undefined) return null;
     return this.#track(
@@ -207,20 +193,11 @@ export class HighRiskRuns {
     this.#live.clear();
   }
 
+  /** Releases the runs, also those that start after it, while the engine still accepts them. */
   close(): void {
-    const closed = new RunError({ code: 'CLOSED', message: 'this process has released the run' });
-    for (const finished of this.#live.values()) finished.reject(closed);
+    this.#isClosed = true;
+    for (const finished of this.#live.values()) finished.reject(releasedError());
     this.#live.clear();
-  }
-
-  get #answerEnvironment(): AnswerEnvironment {
-    const { store, ids } = this.#parts;
-    return { engine: this.#attachedEngine, store, ids };
-  }
-
-  get #attachedEngine(): TreeEngine {
-    if (this.#engine === null) throw new InvariantError('the runs have no engine yet');
-    return this.#engine;
   }
 
   /** Computes what a run states about its case, again if another worker has changed that before it was recorded. */
@@ -233,7 +210,7 @@ export class HighRiskRuns {
     if (case_id === null) return this.#start(options, await compute(null), null);
     for (let attempts = 1; ; attempts += 1) {
       // The version first: what changes after it is noticed at the commit.
-      const version = await this.#attachedEngine.labelVersion(case_id);
+      const version = await this.#parts.engine.labelVersion(case_id);
       const start = await compute(await this.#historyOf(case_id));
       try {
         return await this.#start(options, start, version === null ? null : { case_id, version });
@@ -291,18 +268,19 @@ export class HighRiskRuns {
   }
 
   async #resolveWithRootEnding(root: string, run_id: string): Promise<void> {
-    const tree = await this.#attachedEngine.peek(root);
+    const tree = await this.#parts.engine.peek(root);
     if (tree?.hasEnded === true) this.#live.get(run_id)?.resolve({ run_id: root, ...tree.ending });
     this.#live.delete(run_id);
   }
 
   async #track(run_id: string, correlation_id: string, finished: DeferredPromise<RunEnding>): Promise<CancellableRun> {
     const root_run_id = rootRunIdOf(run_id);
-    const tree = await this.#attachedEngine.peek(root_run_id);
+    const tree = await this.#parts.engine.peek(root_run_id);
     if (tree?.isLive(run_id) === true) this.#live.set(run_id, finished);
+    if (this.#isClosed) finished.reject(releasedError());
     const digest = tree?.approvals(run_id)?.entries[0]?.digest ?? null;
     const cancel = async (reason: string): Promise<RunEnding> => {
-      await cancelRun(this.#attachedEngine, { run_id, root_run_id }, reason);
+      await cancelRun(this.#parts.engine, { run_id, root_run_id }, reason);
       return finished.promise;
     };
     return { run_id, root_run_id, correlation_id, digest, finished: finished.promise, cancel };
@@ -311,7 +289,7 @@ export class HighRiskRuns {
   /** The history of the case up to the last commit. The engine knows where its trees end. */
   async #historyOf(case_id: string): Promise<CaseHistory> {
     const { store } = this.#parts;
-    const engine = this.#attachedEngine;
+    const engine = this.#parts.engine;
     return new CaseHistory(store, { case_id, head: await engine.head() }, async (tree_id) => {
       const tree = await engine.peek(tree_id);
       return tree === null ? null : { ...tree.head, ended: tree.hasEnded };
@@ -340,9 +318,11 @@ export class HighRiskRuns {
     caseLabel: CaseLabelVersion | null = null,
   ): Promise<SubmissionResult> {
     const submission: Submission = { input, materials, external: false };
-    return this.#attachedEngine.submit(tree_id, caseLabel === null ? submission : { ...submission, caseLabel });
+    return this.#parts.engine.submit(tree_id, caseLabel === null ? submission : { ...submission, caseLabel });
   }
 }
+
+const releasedError = (): RunError => new RunError({ code: 'CLOSED', message: 'this process has released the run' });
 
 function createStartInput(
   root: string,

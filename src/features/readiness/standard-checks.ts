@@ -7,10 +7,7 @@ import type { Log } from '../../engine/ports/log.js';
 import type { KeyFolder } from '../../home/home-paths.js';
 import { readLedgerSigner } from '../../home/ledger-key.js';
 import type { StorageGuard } from '../../runtime/storage/storage-guard.js';
-import type { ReadinessCheck } from './readiness.js';
-
-/** The names of the checks of every Turnpike, in their order. */
-export const STANDARD_CHECKS = ['ledger-write', 'ledger-read', 'disk', 'policy', 'keys', 'clock'] as const;
+import type { ReadinessCheck } from './readiness-reporter.js';
 
 /** What the checks look at. */
 export interface StandardCheckParts {
@@ -24,6 +21,8 @@ export interface StandardCheckParts {
   readonly countActions: () => Promise<number>;
   /** Null without a key folder. */
   readonly keys: KeyFolder | null;
+  /** Whether the ledger had a key when it was opened. */
+  readonly isSigned: boolean;
   /** Null if the caller has supplied the clock. */
   readonly readClock: (() => ClockReading) | null;
   readonly log: Log;
@@ -45,8 +44,9 @@ const PERMANENT_REASONS: Readonly<Record<string, string>> = {
 };
 export const DISK_LOW = 'less space is free than the reserve: no run starts';
 
+/** The checks with the names of `src/host/readiness/turnpike-readiness.ts`, in the same order. */
 export function standardChecks(parts: StandardCheckParts): readonly ReadinessCheck[] {
-  const { storage, countActions, keys, readClock } = parts;
+  const { storage, countActions, keys, isSigned, readClock } = parts;
   const checks: ReadinessCheck[] = [
     { name: 'ledger-write', run: () => ledgerProblem(parts) },
     { name: 'ledger-read', run: () => parts.readLedger().then(() => null), thrown: 'the ledger cannot be read' },
@@ -63,7 +63,7 @@ export function standardChecks(parts: StandardCheckParts): readonly ReadinessChe
       thrown: 'the policy cannot be used',
     },
   ];
-  if (keys !== null) checks.push(keyCheck(keys));
+  if (keys !== null) checks.push(keyCheck(keys, isSigned));
   if (readClock !== null) checks.push(clockCheck(readClock, parts.log));
   return checks;
 }
@@ -79,8 +79,7 @@ function ledgerProblem({ condition, restartsItself }: StandardCheckParts): strin
 }
 
 /** Reads the keys again as an opening does. Keys of cases are read when they are needed. */
-function keyCheck({ ledgerKey, sessionKey }: KeyFolder): ReadinessCheck {
-  const isSigned = readLedgerSigner(ledgerKey) !== null;
+function keyCheck({ ledgerKey, sessionKey }: KeyFolder, isSigned: boolean): ReadinessCheck {
   return {
     name: 'keys',
     run: () => {
@@ -92,7 +91,8 @@ function keyCheck({ ledgerKey, sessionKey }: KeyFolder): ReadinessCheck {
 }
 
 function clockCheck(readClock: () => ClockReading, log: Log): ReadinessCheck {
-  let last = readClock().offset_ms;
+  // As at the start: the first report may come long after it.
+  let last = 0;
   return {
     name: 'clock',
     run: () => {

@@ -1,5 +1,5 @@
-// Observes the engine: spans of runs, steps, decisions and commits, metrics, and lines of the service log. It sees only
-// what is durable, and its errors stay here.
+// Observes the engine: spans of runs, steps, decisions and commits, and metrics. It sees only what is durable, and its
+// errors stay here.
 
 import type { TraceCarrier, TracePoint } from '../../core/contract/trace-context.js';
 import type { RunCreated } from '../../core/contract/run/entry.js';
@@ -7,21 +7,22 @@ import type { RunContext } from '../../core/contract/run/run-context.js';
 import type { StepTrace } from '../../core/contract/run/step-trace.js';
 import type { Catalogue } from '../../core/contract/policy/catalogue.js';
 import type { ObservedInput, ObservedTick, TickObserver } from '../../engine/tick/tick-observer.js';
-import type { Decision, RunTermination } from '../../kernel/decision.js';
+import type { RunTermination } from '../../kernel/decision.js';
 import type { Tree } from '../../kernel/tree.js';
 import type { Log } from '../../engine/ports/log.js';
 import type { OpenSpan, Telemetry } from '../../engine/ports/telemetry.js';
 import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
 import type { RunTracing } from '../../runtime/agents/run-tracing.js';
+import { observedAction, OTHER } from '../../runtime/observed-names.js';
+import { ObservedRuns } from '../../runtime/observed-runs.js';
+import { endingCode, RunLog } from '../../runtime/run-log.js';
 import { createEngineMetrics, type EngineMetrics } from './engine-metrics.js';
-import { endingCode, RunLog } from './run-log.js';
 import { tracedLog } from './traced-log.js';
 import { runSpan, stepAttributes, type NamedRun } from './run-spans.js';
-import { OTHER, RunTraces } from './run-traces.js';
+import { RunTraces } from './run-traces.js';
 
 interface EngineTelemetryOptions {
-  /** Null: only the service log. */
-  readonly telemetry: Telemetry | null;
+  readonly telemetry: Telemetry;
   readonly log: Log;
   readonly catalogue: Catalogue;
 }
@@ -35,33 +36,30 @@ interface ActiveStep {
 
 export class EngineTelemetry implements TickObserver, RunTracing {
   readonly traces: RunTraces | null;
-  readonly metrics: EngineMetrics | null;
-  readonly #telemetry: Telemetry | null;
+  readonly metrics: EngineMetrics;
   readonly #options: EngineTelemetryOptions;
   /** The service log, with the trace of the run that a line names. */
   readonly log: Log;
   readonly #runLog: RunLog;
   /** By agent run, which has one step at a time. */
   readonly #steps = new Map<string, ActiveStep>();
-  /** Promotions and exports that have begun in this process. */
-  readonly #highRisk = new Map<string, RunCreated>();
+  readonly #runs = new ObservedRuns();
   /** Characters of the entries of the current tick. */
   #bytes = 0;
   #hasFailed = false;
 
   constructor(options: EngineTelemetryOptions) {
-    const { telemetry, log } = options;
+    const { telemetry, log, catalogue } = options;
     this.#options = options;
-    this.#telemetry = telemetry;
-    this.traces = telemetry === null || telemetry.tracer === null ? null : new RunTraces(telemetry.tracer);
-    this.metrics = telemetry === null ? null : createEngineMetrics(telemetry.meter);
+    this.traces = telemetry.tracer === null ? null : new RunTraces(telemetry.tracer);
+    this.metrics = createEngineMetrics(telemetry.meter);
     const { traces } = this;
     this.log = traces === null ? log : tracedLog(log, (run_id) => traces.traceIdOf(run_id));
-    this.#runLog = new RunLog(this.log);
+    this.#runLog = new RunLog({ log: this.log, catalogue });
   }
 
   now(): number {
-    return this.#telemetry?.now() ?? 0;
+    return this.#options.telemetry.now();
   }
 
   /** Called before the tree is opened. */
@@ -71,9 +69,8 @@ export class EngineTelemetry implements TickObserver, RunTracing {
 
   /** A step begins: its proposal is about to be submitted. */
   startStep(run: RunContext, trace: TraceCarrier | undefined): void {
-    if (this.#telemetry === null) return;
     try {
-      const startMs = this.#telemetry.now();
+      const startMs = this.now();
       const { traces } = this;
       const span =
         traces === null || traces.hasNoSpans(run.root_run_id)
@@ -94,22 +91,24 @@ export class EngineTelemetry implements TickObserver, RunTracing {
   }
 
   onTick(tick: ObservedTick): void {
+    // The lines name traces that end with this tick, so they are first.
+    this.#runLog.onTick(tick);
     try {
       const { metrics } = this;
       let entries = 0;
       this.#bytes = 0;
       for (const outcome of tick.outcomes) {
-        metrics?.queueWait(tick.startedAt - outcome.item.queuedAt);
+        metrics.queueWait(tick.startedAt - outcome.item.queuedAt);
         entries += this.#onOutcome(outcome, tick);
       }
-      if (entries > 0) metrics?.commit(tick.committedAt - tick.decidedAt, entries, this.#bytes);
+      if (entries > 0) metrics.commit(tick.committedAt - tick.decidedAt, entries, this.#bytes);
     } catch (error) {
       this.#onFailure(error);
     }
   }
 
   onFolded(_trees: number, sinceMs: number): void {
-    this.#guard(() => this.metrics?.fold(this.now() - sinceMs));
+    this.#guard(() => this.metrics.fold(this.now() - sinceMs));
   }
 
   /** The place in the trace of what an effect calls. */
@@ -142,12 +141,12 @@ export class EngineTelemetry implements TickObserver, RunTracing {
         this.#bytes += text.length;
         if (entry.type === 'step_trace') {
           hasStepTrace = true;
-          this.#onStepTrace(entry.body, tree_id, tick);
+          this.#onStepTrace(entry.body, tick);
         } else if (entry.type === 'run_created') this.#onRunCreated(entry.body, tick);
       }
     }
     if (isRecorded && count > 0) this.#recordWork(step, outcome, tick, { entries: count, hasStepTrace });
-    for (const { entries, ended } of decisions) if (ended.length > 0) this.#onEndings(entries, ended, tree_id, tick);
+    for (const { ended } of decisions) for (const ending of ended) this.#onRunEnded(ending, tree_id, tick);
     return count;
   }
 
@@ -195,19 +194,9 @@ export class EngineTelemetry implements TickObserver, RunTracing {
     return undefined;
   }
 
-  #onEndings(
-    [first]: Decision['entries'],
-    ended: Decision['ended'],
-    tree_id: string,
-    { tree, committedAt: at }: ObservedTick,
-  ): void {
-    const time = first?.entry.type === 'input' ? first.entry.body.time : '';
-    for (const ending of ended) this.#onRunEnded(ending, { tree: tree(tree_id), time, at });
-  }
-
   #onRunCreated(run: RunCreated, { tree, startedAt }: ObservedTick): void {
+    this.#runs.onCreated(run);
     if (!SPANNED_KINDS.has(run.run_kind)) return;
-    if (run.run_kind !== 'agent') this.#highRisk.set(run.run_id, run);
     this.traces?.openRun(run.run_id, runSpan(withKnownNames(run, tree(run.root_run_id)), startedAt));
   }
 
@@ -215,34 +204,29 @@ export class EngineTelemetry implements TickObserver, RunTracing {
     this.traces?.openRun(run_id, runSpan({ run_id, run_kind: 'session' }, startedAt));
   }
 
-  #onStepTrace(trace: StepTrace, tree_id: string, { tree, committedAt: at }: ObservedTick): void {
+  #onStepTrace(trace: StepTrace, { committedAt: at }: ObservedTick): void {
     const { run_id, outcome, rule_id, error_code } = trace;
-    const action = this.#actionName(trace.action);
     const step = this.#steps.get(run_id);
     if (step !== undefined) {
+      const action = observedAction(this.#options.catalogue, trace.action);
       this.#steps.delete(run_id);
-      this.metrics?.step(at - step.startMs, action, outcome);
+      this.metrics.step(at - step.startMs, action, outcome);
       step.span?.end({ endMs: at, attributes: stepAttributes(trace, action), error: error_code });
     }
-    if (outcome !== 'DENIED') return;
-    this.metrics?.denial(rule_id);
-    this.#runLog.stepDenied({ ...trace, action }, tree(tree_id)?.run(run_id)?.context ?? null);
+    if (outcome === 'DENIED') this.metrics.denial(rule_id);
   }
 
   #onRunEnded(
-    ending: RunTermination,
-    { tree, time, at }: { readonly tree: Tree | null; readonly time: string; readonly at: number },
+    { run_id, state, reason }: RunTermination,
+    tree_id: string,
+    { tree, committedAt: at }: ObservedTick,
   ): void {
-    const { run_id, state, reason } = ending;
-    const run = tree?.run(run_id)?.context ?? this.#highRisk.get(run_id) ?? null;
-    const kind = run?.run_kind ?? (run_id === tree?.tree_id ? 'session' : null);
-    this.#highRisk.delete(run_id);
-    // A mediated run is part of its step.
-    if (kind === null) return;
+    const run = this.#runs.onEnded(run_id, tree(tree_id));
+    if (run === null) return;
+    const { kind } = run;
     const code = endingCode(reason);
-    this.#runLog.runEnded(ending, time, run);
-    if (kind !== 'orchestrator') this.metrics?.runEnded(kind, state);
-    if (state === 'denied' && kind !== 'orchestrator') this.metrics?.denial(code);
+    if (kind !== 'orchestrator') this.metrics.runEnded(kind, state);
+    if (state === 'denied' && kind !== 'orchestrator') this.metrics.denial(code);
     this.traces?.endRun(run_id, {
       endMs: at,
       attributes: { 'turnpike.run.state': state, ...(code === null ? {} : { 'turnpike.run.reason': code }) },
@@ -274,10 +258,6 @@ export class EngineTelemetry implements TickObserver, RunTracing {
       { name: 'turnpike.commit', kind: 'internal', parent, startMs: decidedAt, attributes: size },
       { endMs: committedAt },
     );
-  }
-
-  #actionName(action: string | null): string {
-    return action !== null && this.#options.catalogue.action(action) !== undefined ? action : OTHER;
   }
 }
 

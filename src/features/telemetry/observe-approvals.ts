@@ -10,11 +10,10 @@ const FRESH_MS = 10_000;
  * later ones get the last one, and cause a new one if it is old.
  */
 export function observeApprovals(
-  telemetry: Telemetry | undefined,
+  telemetry: Telemetry,
   ledger: Pick<LedgerReader, 'countApprovals'>,
   clock: Clock,
 ): void {
-  if (telemetry === undefined) return;
   let last: { readonly value: number; readonly at: number } | null = null;
   let counting: Promise<number> | null = null;
   const refresh = (): Promise<number> => {

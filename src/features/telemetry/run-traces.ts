@@ -166,6 +166,3 @@ export class RunTraces {
 
 /** The id of the run above; empty for a root. */
 const parentIdOf = (run_id: string): string => run_id.slice(0, Math.max(0, run_id.lastIndexOf('.')));
-
-/** Names that callers choose appear only if the policy or the catalogue has them. */
-export const OTHER = '_OTHER';

@@ -7,8 +7,8 @@ import type { Effect, EffectResult } from '../../core/contract/run/effect.js';
 import { NO_REPLY } from '../../core/contract/policy/decision-points.js';
 import type { Effects } from '../../engine/tree-engine.js';
 import type { Attributes, OpenSpan } from '../../engine/ports/telemetry.js';
+import { observedAction } from '../../runtime/observed-names.js';
 import type { EngineTelemetry } from './engine-telemetry.js';
-import { OTHER } from './run-traces.js';
 
 type EffectReturn = EffectResult | Promise<EffectResult>;
 
@@ -121,7 +121,7 @@ export class TracedEffects implements Effects {
   #end({ effect, startMs, span }: EffectCall, status: string, cause: string | null): void {
     const { telemetry } = this.#parts;
     const endMs = telemetry.now();
-    telemetry.metrics?.effect(endMs - startMs, this.#actionOf(effect), status);
+    telemetry.metrics.effect(endMs - startMs, this.#actionOf(effect), status);
     span?.end({ endMs, attributes: { 'turnpike.effect.status': status }, error: cause });
   }
 
@@ -157,7 +157,7 @@ export class TracedEffects implements Effects {
   }
 
   #actionOf({ action }: Effect): string {
-    return this.#parts.catalogue.action(action) === undefined ? OTHER : action;
+    return observedAction(this.#parts.catalogue, action);
   }
 
   /** The name of a registered tool, or of the action. */

@@ -20,7 +20,6 @@ import { WireError } from './control-errors.js';
 import { PAYLOAD_BYTES_CEILING } from '../../runtime/agents/payload-bytes.js';
 import { INPUT_PLACES_MAX } from '../../runtime/agents/remote-agents.js';
 import { OPERATOR_FIELDS } from '../../runtime/operator-acts.js';
-import { HookQuestion } from '../../features/hooks/gate/hook-question.js';
 import { SessionRequest } from '../../features/sessions/session-request.js';
 
 /** A request contains at most one payload in base64, and some short members. */
@@ -256,8 +255,8 @@ const SessionEnvelope = Type.Object(
   closed,
 );
 
-/** One event of a coding agent. */
-const Hook = Type.Object({ id: Id, op: Type.Literal('hook'), ...HookQuestion.properties }, closed);
+/** One event of a coding agent. `hook-request.ts` has the schema of all its members. */
+export const HookEnvelope = Type.Object({ id: Id, op: Type.Literal('hook') }, { additionalProperties: true });
 
 /** A person reopens a session of a coding agent. */
 const ReopenHooks = Type.Object(
@@ -285,7 +284,7 @@ export const ControlRequest = Type.Union([
   ReadRequest,
   Erase,
   SessionEnvelope,
-  Hook,
+  HookEnvelope,
   ReopenHooks,
 ]);
 export type ControlRequest = Static<typeof ControlRequest>;

@@ -7,6 +7,7 @@ import type { ApprovedRequest } from '../../runtime/ledger/pending-approvals.js'
 import { splitLines } from './split-lines.js';
 import type { ReadRequestOptions } from '../../runtime/content/read-content.js';
 import {
+  asInstance,
   ControlRequest,
   decodePayload,
   parseMessage,
@@ -15,9 +16,9 @@ import {
   type ControlResponse,
 } from './control-messages.js';
 import { toWireError } from './control-errors.js';
+import type { HookRequest } from './hook-request.js';
 import type { ActionReport } from '../../runtime/agents/action-reports.js';
 import type { ActionDecision, DecisionRequest } from '../../features/decisions/decisions.js';
-import { answerHook } from '../../features/hooks/gate/hook-question.js';
 import type { HookGate } from '../../features/hooks/gate/hook-gate.js';
 import type { EraseOptions, ErasureReport } from '../../runtime/ledger/erase-case.js';
 import type {
@@ -58,6 +59,10 @@ export interface ControlHost {
   readonly contract: string | null;
   readonly log: Log;
 }
+
+type HookEnvelope = Extract<ControlRequest, { op: 'hook' }>;
+/** A request all of whose members match their schema. */
+type ValidRequest = Exclude<ControlRequest, HookEnvelope> | HookRequest;
 
 interface ConnectionRun<Run> {
   readonly run: Run;
@@ -109,7 +114,8 @@ export class ControlSession {
   }
 
   async #receive(line: Uint8Array): Promise<void> {
-    const request = parseMessage(ControlRequest, line);
+    const received = parseMessage(ControlRequest, line);
+    const request = received?.op === 'hook' ? await this.#parseHook(received) : received;
     if (request === null) throw usageError('this is not a request of the control socket');
     if (this.#pending.size >= PENDING_REQUESTS_MAX) {
       const message = `${PENDING_REQUESTS_MAX} requests of this connection already wait`;
@@ -122,7 +128,18 @@ export class ControlSession {
     this.#pending.add(pendingResponse);
   }
 
-  async #respond(request: ControlRequest): Promise<ControlResponse> {
+  /** @returns null if the members do not match the schema, which is loaded here */
+  async #parseHook(received: HookEnvelope): Promise<HookRequest | null> {
+    try {
+      const schemas = await import('./hook-request.js');
+      return asInstance(schemas.HookRequest, received);
+    } catch (error) {
+      this.#host.log.error('the hooks of coding agents cannot be loaded', { error });
+      throw error;
+    }
+  }
+
+  async #respond(request: ValidRequest): Promise<ControlResponse> {
     if (this.#refusal !== null) return failureResponse(request, this.#refusal);
     try {
       return { id: request.id, ok: true, result: await this.#execute(request) };
@@ -132,7 +149,7 @@ export class ControlSession {
     }
   }
 
-  async #execute(request: ControlRequest): Promise<unknown> {
+  async #execute(request: ValidRequest): Promise<unknown> {
     switch (request.op) {
       case 'ping':
         return {};
@@ -161,7 +178,7 @@ export class ControlSession {
         this.#checkContract(request.contract);
         return { answer: await runSessionRequest(this.#host.sessions, request.question) };
       case 'hook':
-        return answerHook(requireGate(this.#host), request);
+        return (await import('./hook-request.js')).answerHook(requireGate(this.#host), request);
       case 'reopen_hooks':
         await requireGate(this.#host).reopen(request.reopening);
         return {};
@@ -290,7 +307,7 @@ async function trackRun<Run extends Pick<AgentRun, 'finished'>>(run: Run): Promi
   return connectionRun;
 }
 
-const failureResponse = ({ id }: ControlRequest, error: unknown): ControlResponse => ({
+const failureResponse = ({ id }: Pick<ControlRequest, 'id'>, error: unknown): ControlResponse => ({
   id,
   ok: false,
   error: toWireError(error),

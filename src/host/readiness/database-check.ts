@@ -1,6 +1,6 @@
 import type { ClusterDirectory, Performer } from '../../engine/ports/ledger/cluster.js';
 import type { Turnpike } from '../turnpike.js';
-import type { ReadinessCheck } from '../../features/readiness/readiness.js';
+import type { ReadinessCheck } from '../../features/readiness/readiness-reporter.js';
 
 const NAME = 'database';
 

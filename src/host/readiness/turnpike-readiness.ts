@@ -2,12 +2,12 @@
 
 import type { EngineCondition } from '../../engine/tree-engine.js';
 import type { KeyFolder } from '../../home/home-paths.js';
+import { readLedgerSigner } from '../../home/ledger-key.js';
 import type { ExternalHeadStore } from '../../engine/ports/ledger/ledger-store.js';
 import type { LedgerReader } from '../../runtime/ledger/ledger-reader.js';
 import type { TurnpikeOptions } from '../turnpike-options.js';
 import type { TurnpikeComponents } from '../wire.js';
-import { Readiness } from '../../features/readiness/readiness.js';
-import { standardChecks } from '../../features/readiness/standard-checks.js';
+import { Readiness } from './readiness.js';
 
 /** Figures of a process that writes a ledger. */
 export interface LedgerVitals {
@@ -32,20 +32,31 @@ export function createReadiness({ components, reader, keys, anchor, options }: R
   readonly vitals: LedgerVitals;
 } {
   const { engine, storage, policyCache, readClock, clock, log } = components;
-  const readiness = new Readiness(clock, log);
   const condition = (): EngineCondition => engine.condition;
-  readiness.add(
-    ...standardChecks({
-      condition,
-      restartsItself: options.restarts === 'automatic',
-      readLedger: () => reader.size(),
-      storage,
-      countActions: async () => (await policyCache.current()).policy.actions.size,
-      keys,
-      readClock,
-      log,
-    }),
-  );
+  const isSigned = keys !== null && readLedgerSigner(keys.ledgerKey) !== null;
+  const readiness = new Readiness({
+    standardNames: standardCheckNames({ keys, readClock }),
+    openReporter: async (added) => {
+      const [{ ReadinessReporter }, { standardChecks }] = await Promise.all([
+        import('../../features/readiness/readiness-reporter.js'),
+        import('../../features/readiness/standard-checks.js'),
+      ]);
+      const standard = standardChecks({
+        condition,
+        restartsItself: options.restarts === 'automatic',
+        readLedger: () => reader.size(),
+        storage,
+        countActions: async () => (await policyCache.current()).policy.actions.size,
+        keys,
+        isSigned,
+        readClock,
+        log,
+      });
+      return new ReadinessReporter({ standard, added, clock, log });
+    },
+    clock,
+    log,
+  });
   const { problem } = anchor;
   if (problem !== undefined) readiness.add({ name: 'heads', run: problem });
   const vitals = {
@@ -55,3 +66,16 @@ export function createReadiness({ components, reader, keys, anchor, options }: R
   };
   return { readiness, vitals };
 }
+
+/** The names of the standard checks in their order, known before the checks are loaded. */
+const standardCheckNames = ({
+  keys,
+  readClock,
+}: {
+  readonly keys: KeyFolder | null;
+  readonly readClock: TurnpikeComponents['readClock'];
+}): readonly string[] => [
+  ...['ledger-write', 'ledger-read', 'disk', 'policy'],
+  ...(keys === null ? [] : ['keys']),
+  ...(readClock === null ? [] : ['clock']),
+];

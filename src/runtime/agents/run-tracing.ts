@@ -10,3 +10,10 @@ export interface RunTracing {
   /** Ends the observation of the step of an agent run that has no outcome; does nothing if it has one. */
   endStep(run_id: string): void;
 }
+
+/** Without telemetry. */
+export const NO_TRACING: RunTracing = {
+  openTree: () => undefined,
+  startStep: () => undefined,
+  endStep: () => undefined,
+};

@@ -9,7 +9,7 @@ import { openTurnpike, type Turnpike } from '../../../src/host/turnpike.js';
 import { backupHome, type BackupOptions } from '../../../src/features/backup/backup-home.js';
 import { isFinishedBackup } from '../../../src/features/backup/backup-manifest.js';
 import { restoreHome, type RestoreOptions } from '../../../src/features/backup/restore-home.js';
-import { resolveLocation } from '../../../src/features/backup/copy/copy-location.js';
+import { resolveLocation } from '../../../src/home/ledger-location.js';
 import { homePaths } from '../../../src/home/home-paths.js';
 import { manifestPolicySource } from '../../../src/home/policy/manifest-policy-source.js';
 import { winstonLog } from '../../../src/system/winston-log.js';

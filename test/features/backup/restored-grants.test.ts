@@ -9,7 +9,7 @@ import { winstonLog } from '../../../src/system/winston-log.js';
 import type { AgentRun } from '../../../src/runtime/agents/agent-run.js';
 import { backupHome } from '../../../src/features/backup/backup-home.js';
 import { restoreHome } from '../../../src/features/backup/restore-home.js';
-import { resolveLocation } from '../../../src/features/backup/copy/copy-location.js';
+import { resolveLocation } from '../../../src/home/ledger-location.js';
 import { openTurnpike, type Turnpike } from '../../../src/host/turnpike.js';
 import { turnpike as command } from '../../interfaces/cli/fake-io.js';
 import { Bench } from '../../fixtures/bench.js';

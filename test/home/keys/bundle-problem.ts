@@ -5,7 +5,7 @@ import type { NoteVerifier } from '../../../src/core/ledger/proof/signed-note.js
 import { openPostgresStore } from '../../../src/stores/postgres/postgres-ledger-store.js';
 import { openEvidence, verifyEvidence } from '../../../src/features/evidence/open-evidence.js';
 import { writeEvidence } from '../../../src/features/evidence/write-evidence.js';
-import type { LedgerLocation } from '../../../src/features/backup/copy/copy-location.js';
+import type { LedgerLocation } from '../../../src/home/ledger-location.js';
 import { erasureSealOf, openHome } from '../../../src/home/home.js';
 import { readLedgerSigner } from '../../../src/home/ledger-key.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';

@@ -18,7 +18,7 @@ import { writeEvidence } from '../../../src/features/evidence/write-evidence.js'
 import { verifyExportBag } from '../../../src/features/exports/verify/verify-bag.js';
 import { backupHome } from '../../../src/features/backup/backup-home.js';
 import { restoreHome } from '../../../src/features/backup/restore-home.js';
-import { resolveLocation } from '../../../src/features/backup/copy/copy-location.js';
+import { resolveLocation } from '../../../src/home/ledger-location.js';
 import { homePaths, openHome } from '../../../src/home/home.js';
 import {
   createErasureSeal,

@@ -11,7 +11,7 @@ import { noteVerifier, type NoteVerifier } from '../../../src/core/ledger/proof/
 import { backupHome } from '../../../src/features/backup/backup-home.js';
 import { restoreHome } from '../../../src/features/backup/restore-home.js';
 import { copyHome } from '../../../src/features/backup/copy/copy-home.js';
-import { resolveLocation, type LedgerLocation } from '../../../src/features/backup/copy/copy-location.js';
+import { resolveLocation, type LedgerLocation } from '../../../src/home/ledger-location.js';
 import { readHomeHistory, readLedgerVerifier } from '../../../src/home/ledger-key.js';
 import { openTurnpike, type Turnpike } from '../../../src/host/turnpike.js';
 import { execute } from '../../stores/postgres/postgres-harness.js';

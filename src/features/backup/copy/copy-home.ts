@@ -15,7 +15,7 @@ import { countReads } from '../../../runtime/ledger/count-reads.js';
 import { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
 import { openHead } from '../../../home/home.js';
 import { copyLedger, type CopyCounts, type CopyProgress } from './copy-ledger.js';
-import { locationText, type LedgerLocation } from './copy-location.js';
+import { locationText, type LedgerLocation } from '../../../home/ledger-location.js';
 import { installCopy, requireKey } from './install-copy.js';
 import { readCopyMarker, removeCopyMarker, writeCopyMarker } from '../../../home/copy-marker.js';
 import { openCopySource } from './copy-source.js';

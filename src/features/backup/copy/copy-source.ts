@@ -8,7 +8,7 @@ import { checkExternalHead } from '../../../core/ledger/verification/check-exter
 import type { LedgerCopySource } from '../../../engine/ports/ledger/ledger-copy.js';
 import type { LedgerStore } from '../../../engine/ports/ledger/ledger-store.js';
 import { erasureSealOf, openHead, openHome, sqliteFiles } from '../../../home/home.js';
-import type { LedgerLocation, PostgresLocation } from './copy-location.js';
+import type { LedgerLocation, PostgresLocation } from '../../../home/ledger-location.js';
 import { readCopiedMark, removeCopiedMark, writeCopiedMark } from '../../../home/copy-marker.js';
 
 /** A closed ledger that this process has locked, and its rows. */

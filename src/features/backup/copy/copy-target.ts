@@ -14,7 +14,7 @@ import type { LedgerStore } from '../../../engine/ports/ledger/ledger-store.js';
 import { erasureSealOf, isVacant, makeFolder, sqliteFiles } from '../../../home/home.js';
 import { sharedExports, storeFile, volumeFiles } from '../../../home/store-home.js';
 import { ignoreInGit } from '../../../home/tracked-keys.js';
-import type { LedgerLocation } from './copy-location.js';
+import type { LedgerLocation } from '../../../home/ledger-location.js';
 import { createCopyMarker, readCopyMarker } from '../../../home/copy-marker.js';
 
 /** Locks of running processes, and drafts of files that a crash has left. */

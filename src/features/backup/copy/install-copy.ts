@@ -5,7 +5,7 @@ import { usageError, type UsageError } from '../../../core/errors.js';
 import { withoutPassword } from '../../../home/hide-passwords.js';
 import { readLedgerSigner } from '../../../home/ledger-key.js';
 import { drawId, openVolume, writeStoreHome } from '../../../home/store-home.js';
-import type { LedgerLocation } from './copy-location.js';
+import type { LedgerLocation } from '../../../home/ledger-location.js';
 
 /**
  * Records the installation of a copy. Does nothing for an SQLite home.

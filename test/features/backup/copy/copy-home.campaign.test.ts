@@ -12,7 +12,7 @@ import { noteVerifier } from '../../../../src/core/ledger/proof/signed-note.js';
 import { copyHome, reopenHome } from '../../../../src/features/backup/copy/copy-home.js';
 import { overlayFile, overlayFiles } from '../../../../src/home/policy/overlay-file.js';
 import { sharedExports } from '../../../../src/home/store-home.js';
-import { resolveLocation, type LedgerLocation } from '../../../../src/features/backup/copy/copy-location.js';
+import { resolveLocation, type LedgerLocation } from '../../../../src/home/ledger-location.js';
 import { openCopy } from '../../../../src/features/backup/copy/copy-target.js';
 import { verifyExportBag } from '../../../../src/features/exports/verify/verify-bag.js';
 import { openTurnpike, type Turnpike } from '../../../../src/host/turnpike.js';

@@ -1,7 +1,7 @@
 // Copies a ledger in a process of its own, which may be killed. Its argument is the JSON of two locations.
 
 import { copyHome } from '../../../../src/features/backup/copy/copy-home.js';
-import { resolveLocation, type LocationOptions } from '../../../../src/features/backup/copy/copy-location.js';
+import { resolveLocation, type LocationOptions } from '../../../../src/home/ledger-location.js';
 
 type Place = readonly [name: string, options?: LocationOptions];
 

@@ -9,7 +9,7 @@ import { readLedgerSigner } from '../../../../src/home/ledger-key.js';
 import { LedgerReader } from '../../../../src/runtime/ledger/ledger-reader.js';
 import { requireSignedHead } from '../../../../src/runtime/ledger/ledger-proofs.js';
 import { openCopy } from '../../../../src/features/backup/copy/copy-target.js';
-import type { LedgerLocation } from '../../../../src/features/backup/copy/copy-location.js';
+import type { LedgerLocation } from '../../../../src/home/ledger-location.js';
 import type { LedgerStore } from '../../../../src/engine/ports/ledger/ledger-store.js';
 
 /** What a store returns, as text. Recovery hints of unfinished trees may name timers in one store only. */

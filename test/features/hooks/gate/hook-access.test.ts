@@ -70,6 +70,23 @@ describe('0064: the control socket', () => {
     },
   );
 
+  test.each([true, false])(
+    'refuses a request with other members, and closes the connection (hooks: %s)',
+    async (hooks) => {
+      await open(hooks);
+      const request = { event: '{}', caller };
+      const malformed = [
+        { ...request, more: 1 },
+        { ...request, client: 'emacs' },
+        { event: '{}' },
+        { ...request, caller: { ...caller, project: 'work' } },
+      ];
+      for (const each of malformed) {
+        expect(await control(bench.home, each)).toMatchObject({ id: null, ok: false, error: { code: 'USAGE' } });
+      }
+    },
+  );
+
   test('decides nothing in a process without hooks', async () => {
     await open(false);
     expect(await ask(event('PreToolUse'))).toMatchObject({ ok: false, error: { code: 'USAGE' } });

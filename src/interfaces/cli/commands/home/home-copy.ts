@@ -1,9 +1,5 @@
 import { copyHome, type CopyReport } from '../../../../features/backup/copy/copy-home.js';
-import {
-  resolveLocation,
-  type LedgerLocation,
-  type LocationOptions,
-} from '../../../../features/backup/copy/copy-location.js';
+import { resolveLocation, type LedgerLocation, type LocationOptions } from '../../../../home/ledger-location.js';
 import { refuseTrackedKeys } from '../../../../home/tracked-keys.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
 import { exitOneIfTampered } from '../../exit-code.js';

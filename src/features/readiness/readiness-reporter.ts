@@ -1,15 +1,11 @@
-// Whether this process can do all its work now, as a list of named checks. A service adds checks of its own.
+// Runs the checks that say whether a process can do all its work now.
 
 import { waitAtMost } from '../../engine/timers.js';
-import { usageError } from '../../core/errors.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { Log } from '../../engine/ports/log.js';
 
 /** How long one check may take, in ms. */
 const CHECK_MS_MAX = 2_000;
-/** Interval between two reports without a request, in ms. */
-const WATCH_MS = 5_000;
-const NAME = /^[a-z][a-z0-9-]{0,39}$/;
 
 /** One condition of readiness. */
 export interface ReadinessCheck {
@@ -41,68 +37,31 @@ export interface ReadinessReport {
 const TIMED_OUT = `no answer within ${CHECK_MS_MAX / 1_000} s`;
 const THROWN = 'the check failed: see the log';
 
-/** The checks of one process. */
-export class Readiness {
-  readonly #clock: Clock;
-  readonly #log: Log;
-  readonly #checks = new Map<string, ReadinessCheck>();
+interface ReporterParts {
+  /** The checks of every Turnpike, which come first. */
+  readonly standard: readonly ReadinessCheck[];
+  /** Those that a service has added and not removed, at any time. */
+  readonly added: ReadonlyMap<string, ReadinessCheck>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Runs the checks of one process, and logs what changes. */
+export class ReadinessReporter {
+  readonly #parts: ReporterParts;
   /** The reasons of the last report, of the checks that failed. */
   readonly #reasons = new Map<string, string>();
-  #running: Promise<ReadinessReport> | null = null;
   /** Checks without an answer yet. They are not begun again: a thread or a connection may wait for each run. */
   readonly #pending = new Map<ReadinessCheck, Promise<string | null>>();
 
-  constructor(clock: Clock, log: Log) {
-    this.#clock = clock;
-    this.#log = log;
+  constructor(parts: ReporterParts) {
+    this.#parts = parts;
   }
 
-  /**
-   * Adds checks, until the returned function removes them.
-   * @throws UsageError for a malformed name, or one that is taken
-   */
-  add(...checks: readonly ReadinessCheck[]): () => void {
-    for (const { name } of checks) {
-      if (!NAME.test(name))
-        throw usageError('the name of a readiness check has lower-case letters, digits and hyphens');
-      if (this.#checks.has(name)) throw usageError(`there is a readiness check ${name} already`);
-    }
-    for (const check of checks) this.#checks.set(check.name, check);
-    return () => {
-      for (const { name } of checks) this.#checks.delete(name);
-    };
-  }
-
-  /** Whether there is a check of this name. */
-  has(name: string): boolean {
-    return this.#checks.has(name);
-  }
-
-  /** Runs every check. Concurrent callers share one report. Never rejects. */
-  report(): Promise<ReadinessReport> {
-    this.#running ??= this.#runAll().finally(() => {
-      this.#running = null;
-    });
-    return this.#running;
-  }
-
-  /** Logs what changes, also without a request for a report. @returns a function that ends it */
-  watch(): () => void {
-    let hasEnded = false;
-    let cancel = (): void => undefined;
-    const next = (): void => {
-      if (hasEnded) return;
-      cancel = this.#clock.wake(this.#clock.now() + WATCH_MS, () => void this.report().then(next));
-    };
-    next();
-    return () => {
-      hasEnded = true;
-      cancel();
-    };
-  }
-
-  async #runAll(): Promise<ReadinessReport> {
-    const checks = await Promise.all([...this.#checks.values()].map((check) => this.#run(check)));
+  /** Runs every check. Never rejects. */
+  async report(): Promise<ReadinessReport> {
+    const { standard, added } = this.#parts;
+    const checks = await Promise.all([...standard, ...added.values()].map((check) => this.#run(check)));
     for (const result of checks) this.#logChange(result);
     return { isReady: checks.every(({ reason }) => reason === null), checks };
   }
@@ -111,7 +70,7 @@ export class Readiness {
     let reason: string | null = TIMED_OUT;
     const running = this.#pending.get(check) ?? this.#begin(check);
     await waitAtMost(
-      this.#clock,
+      this.#parts.clock,
       CHECK_MS_MAX,
       running.then((found) => (reason = found)),
     );
@@ -130,19 +89,20 @@ export class Readiness {
     try {
       return await run();
     } catch (error) {
-      if (!this.#reasons.has(name)) this.#log.error('a readiness check failed', { check: name, error });
+      if (!this.#reasons.has(name)) this.#parts.log.error('a readiness check failed', { check: name, error });
       return thrown;
     }
   }
 
   #logChange({ name, reason }: ReadinessResult): void {
+    const { log } = this.#parts;
     if ((this.#reasons.get(name) ?? null) === reason) return;
     if (reason === null) {
       this.#reasons.delete(name);
-      this.#log.info('a readiness check holds again', { check: name });
+      log.info('a readiness check holds again', { check: name });
     } else {
       this.#reasons.set(name, reason);
-      this.#log.error('this process is not ready', { check: name, reason });
+      log.error('this process is not ready', { check: name, reason });
     }
   }
 }

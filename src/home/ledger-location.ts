@@ -1,11 +1,11 @@
-// The places that a copy reads and writes: a home directory, or a ledger in PostgreSQL with a folder that has the other
-// parts of a home.
+// Where a ledger is that a command opens, copies or restores: a home directory, or a ledger in PostgreSQL with a folder
+// that has the other parts of a home.
 
 import { realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { usageError } from '../../../core/errors.js';
-import { homePaths, type HomePaths } from '../../../home/home-paths.js';
-import { locateHome, readStoreHome, sharedOverlay } from '../../../home/store-home.js';
+import { usageError } from '../core/errors.js';
+import { homePaths, type HomePaths } from './home-paths.js';
+import { locateHome, readStoreHome, sharedOverlay } from './store-home.js';
 
 /** Where the tables of a ledger in PostgreSQL are. */
 export interface PostgresLocation {

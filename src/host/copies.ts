@@ -1,8 +1,15 @@
-// The copies of ledgers, as the library exports them: the code that copies is loaded with the first call, so that a
-// service that copies nothing does not load the stores of both sides.
+// The copies of ledgers, as the library exports them. The first call loads the code that copies, because most services
+// copy nothing and use one store.
 
-import type { CopyHomeOptions, CopyReport } from './copy/copy-home.js';
-import type { LedgerLocation } from './copy/copy-location.js';
+import type { CopyHomeOptions, CopyReport } from '../features/backup/copy/copy-home.js';
+import type { LedgerLocation } from '../home/ledger-location.js';
+
+export {
+  resolveLocation,
+  type LedgerLocation,
+  type LocationOptions,
+  type PostgresLocation,
+} from '../home/ledger-location.js';
 
 /**
  * Copies a closed ledger to an empty place: its log, contents, marks and run records, its keys and tokens, the head
@@ -14,8 +21,8 @@ import type { LedgerLocation } from './copy/copy-location.js';
  * LEDGER_BELOW_HEAD if the source is not what its keys and its head file say; LEDGER_UNAVAILABLE
  */
 export const copyHome = async (options: CopyHomeOptions): Promise<CopyReport> =>
-  (await import('./copy/copy-home.js')).copyHome(options);
+  (await import('../features/backup/copy/copy-home.js')).copyHome(options);
 
 /** Lets the ledger of a place be written again that was copied. @returns the name of the copy, or null */
 export const reopenHome = async (location: LedgerLocation): Promise<string | null> =>
-  (await import('./copy/copy-home.js')).reopenHome(location);
+  (await import('../features/backup/copy/copy-home.js')).reopenHome(location);

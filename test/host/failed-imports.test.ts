@@ -1,0 +1,94 @@
+// A feature whose module cannot be loaded, as in a damaged installation: the call that needs it rejects, and everything
+// else works.
+
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
+import { createConnection } from 'node:net';
+import { join } from 'node:path';
+import type { Telemetry } from '../../src/engine/ports/telemetry.js';
+import type { Bench as AnyBench } from '../fixtures/bench.js';
+import type { Turnpike } from '../../src/host/turnpike.js';
+
+const DAMAGED = [
+  'features/decisions/decisions',
+  'features/promotions/ballots',
+  'features/promotions/high-risk-runs',
+  'features/readiness/readiness-reporter',
+  'features/telemetry/engine-telemetry',
+  'host/control/hook-request',
+];
+for (const name of DAMAGED) {
+  jest.unstable_mockModule(`../../src/${name}.js`, () => {
+    throw new Error(`${name} is damaged`);
+  });
+}
+const { Bench } = await import('../fixtures/bench.js');
+const { proposal } = await import('../fixtures/tree.js');
+
+const errors: string[] = [];
+const log = { info: () => undefined, warn: () => undefined, error: (message: string) => void errors.push(message) };
+
+let bench: AnyBench;
+beforeEach(async () => {
+  errors.length = 0;
+  bench = await Bench.open({ log });
+});
+afterEach(async () => {
+  const agent = await bench.turnpike.startAgent();
+  const step = JSON.stringify(proposal('WRITE_FILE', { path: '/sandbox/a.txt', content: 'x' }));
+  expect(await agent.submit(step)).toMatchObject({ outcome: 'SUCCESS' });
+  await bench.close();
+});
+
+const starter = { actor: 'anna', role: 'ATTORNEY_ADMIN', case: 'case-local' };
+const CALLS: readonly (readonly [string, string, (turnpike: Turnpike) => Promise<unknown>])[] = [
+  [
+    'promote',
+    'features/promotions/high-risk-runs',
+    (turnpike) => turnpike.promote({ ...starter, ticket: 'T-1', target: 'notes', record: {} }),
+  ],
+  [
+    'export',
+    'features/promotions/high-risk-runs',
+    (turnpike) => turnpike.export({ ...starter, reason: 'A test.', destination: 'bag' }),
+  ],
+  ['highRiskRun', 'features/promotions/high-risk-runs', (turnpike) => turnpike.highRiskRun('run_00000000.1')],
+  [
+    'approve',
+    'features/promotions/ballots',
+    (turnpike) => turnpike.approve({ ...starter, run: 'run_00000000.1', digests: [], decision: 'approve' }),
+  ],
+  [
+    'resolve',
+    'features/promotions/ballots',
+    (turnpike) => turnpike.resolve({ ...starter, run: 'run_00000000.1', outcome: 'done' }),
+  ],
+  ['decide', 'features/decisions/decisions', (turnpike) => turnpike.decide({ ...starter, tool: 't', input: {} })],
+  ['readiness.report', 'features/readiness/readiness-reporter', (turnpike) => turnpike.readiness.report()],
+];
+
+test.each(CALLS)('%s rejects, each time, and the Turnpike goes on', async (_name, damaged, call) => {
+  await expect(call(bench.turnpike)).rejects.toThrow(`${damaged} is damaged`);
+  await expect(call(bench.turnpike)).rejects.toThrow(`${damaged} is damaged`);
+});
+
+test('opening with telemetry rejects, and leaves the home closed', async () => {
+  await bench.turnpike.close();
+  const telemetry = {} as Telemetry;
+  await expect(Bench.reopen(bench, { telemetry })).rejects.toThrow('features/telemetry/engine-telemetry is damaged');
+  bench = await Bench.reopen(bench);
+});
+
+test('a request of a hook gets an error on its connection, and the socket serves others', async () => {
+  const send = (request: object): Promise<unknown> =>
+    new Promise((resolve, reject) => {
+      const socket = createConnection(join(bench.home, 'control.sock'));
+      socket.on('error', reject).on('data', (bytes) => {
+        socket.destroy();
+        resolve(JSON.parse(bytes.toString('utf8')));
+      });
+      socket.write(`${JSON.stringify(request)}\n`);
+    });
+  expect(await send({ id: 1, op: 'hook' })).toMatchObject({ id: null, ok: false, error: { code: 'INVARIANT' } });
+  expect(errors).toEqual(['the hooks of coding agents cannot be loaded']);
+  expect(await send({ id: 1, op: 'ping' })).toEqual({ id: 1, ok: true, result: {} });
+});
