@@ -5,7 +5,7 @@
 //   CALL_TOOL                      a registered tool
 //   WRITE_RECORD READ_RECORDS      a registered target: the ledger's own database, or another one
 //   EXPORT_BUNDLE                  the assembly of a bag, for export runs
-//   RUN_VERIFICATION REVIEW_PHASE  the platform's own checks for a session
+//   RUN_VERIFICATION REVIEW_PHASE  the checks that sessions start themselves
 //   any other action               a registered action
 
 import type { Effect, EffectResult, SandboxRequest, SandboxFacts } from '../core/contract/run/effect.js';
@@ -28,7 +28,6 @@ import type { DecisionPoints } from '../runtime/effects/decision-points.js';
 import { EXPORT_BUNDLE } from '../core/contract/evidence/export-bundle.js';
 import type { ExportEffects } from '../features/exports/export-effects.js';
 import { RecordEffects } from '../runtime/effects/record-effects.js';
-import type { CheckEffects } from '../features/sessions/checks/check-effects.js';
 import type { EffectTraces } from '../features/telemetry/traced-effects.js';
 
 type EffectReturn = EffectResult | Promise<EffectResult>;
@@ -42,12 +41,19 @@ interface Callee {
   readonly idempotent: boolean;
 }
 
+/** Executes the effects of runs that features start themselves. */
+export interface StartedRunEffects {
+  has(effect: Effect): boolean;
+  run(effect: Effect): Promise<EffectResult>;
+  settle(effect: Effect): EffectReturn;
+}
+
 export interface GatewayParts {
   readonly sandbox: Sandbox;
   readonly calls: BoundedCalls;
   readonly records: RecordEffects;
   readonly exports: Pick<ExportEffects, 'run' | 'settle'>;
-  readonly checks: CheckEffects;
+  readonly checks: StartedRunEffects;
   readonly decisionPoints: DecisionPoints;
   readonly registrations: RegistrationOptions;
   /** Null without telemetry. */
@@ -59,7 +65,7 @@ export class EffectGateway implements Effects {
   readonly #calls: BoundedCalls;
   readonly #records: RecordEffects;
   readonly #exports: GatewayParts['exports'];
-  readonly #checks: CheckEffects;
+  readonly #checks: StartedRunEffects;
   readonly #decisionPoints: DecisionPoints;
   readonly #traces: GatewayParts['traces'];
   readonly #actions: ReadonlyMap<string, Action>;

@@ -60,6 +60,7 @@ import { remoteAgents, type RemoteAgents } from '../runtime/agents/remote-agents
 import type { Readiness } from './readiness/readiness.js';
 import { createReadiness, type LedgerVitals } from './readiness/turnpike-readiness.js';
 import type { Sessions } from '../features/sessions/sessions.js';
+import { lazySessions } from './lazy-sessions.js';
 import { contractFolder, shippedContract } from '../runtime/shipped-contract.js';
 import { openStorageEnvironment } from './storage-environment.js';
 import type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
@@ -198,7 +199,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
     const governed = await openGovernedActs(environment, keys, components);
     opened.push(() => waitAtMost(clock, DRAIN_MS, agents.close()));
     opened.push(() => highRisk.close((runs) => runs.close()));
-    opened.push(() => sessions.close());
+    opened.push(() => sessions.close((part) => part.close()));
     const reader = createReader(environment, components);
     observation.observeApprovals(reader, clock);
     const actions = {
@@ -209,7 +210,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       ...externalActionsOf(components, { store, reader }),
     };
     const hooks = await createHookGate(components, { store, reader, options });
-    const control = await openControl(state, options, { ...actions, sessions, hooks, log });
+    const control = await openControl(state, options, { ...actions, sessions: lazySessions(sessions), hooks, log });
     opened.push(() => control?.close());
     runRecords.open();
     await replayPoints?.open((tree_id, work) => engine.inspect(tree_id, work));
@@ -231,7 +232,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       agent: (run_id) => agents.find(run_id),
       nextTimer: (run_id) => findNextTimer(components, run_id),
       highRiskRun: async (run_id) => (await highRisk.get()).find(run_id),
-      sessions,
+      sessions: lazySessions(sessions),
       hooks,
       ledger: reader,
       replay: (run_id) => reader.replay(run_id),

@@ -10,7 +10,6 @@ import { overlayFile, overlayFiles } from '../home/policy/overlay-file.js';
 import { scheduleNextTurn, systemPace } from '../system/system-pace.js';
 import { policySource } from '../home/policy/policy-source.js';
 import { ephemeralKey, sessionKey } from '../stores/keys/session-key.js';
-import { specFiles } from '../features/sessions/spec/read-spec-files.js';
 import { openSandbox } from '../sandbox/files/file-sandbox.js';
 import { sqliteHistoryCache } from '../stores/sqlite/sqlite-history-cache.js';
 import { systemClock, watchSystemClock } from '../system/system-clock.js';
@@ -35,7 +34,7 @@ import { CallLog } from '../runtime/effects/call-log.js';
 import { comparedOverlay } from './compared-overlay.js';
 import { httpDecisionService } from '../system/network/http-decision-service.js';
 import { DecisionPoints } from '../runtime/effects/decision-points.js';
-import { EffectGateway } from './effect-gateway.js';
+import { EffectGateway, type StartedRunEffects } from './effect-gateway.js';
 import type { ExportEffects, ExportParts } from '../features/exports/export-effects.js';
 import { RecordEffects } from '../runtime/effects/record-effects.js';
 import { ReplayPointRecorder, type ReplayPointRecorderOptions } from '../runtime/ledger/replay-point-recorder.js';
@@ -48,9 +47,9 @@ import { createLedgerChecks } from './ledger-checks.js';
 import type { EngineObservation } from './engine-observation.js';
 import { readLedgerSigner } from '../home/ledger-key.js';
 import { PolicyCache } from '../runtime/policy-cache.js';
-import { CheckEffects } from '../features/sessions/checks/check-effects.js';
-import { SessionRuns } from '../features/sessions/session-runs.js';
-import { SpecSource } from '../features/sessions/spec/spec-source.js';
+import type { CheckEffects } from '../features/sessions/checks/check-effects.js';
+import type { SessionRuns } from '../features/sessions/session-runs.js';
+import { installedFeatures } from '../kernel/tree-feature.js';
 import { admittedEngine } from '../runtime/storage/admitted-engine.js';
 import { StorageGuard } from '../runtime/storage/storage-guard.js';
 import { RunRecordWriter } from '../runtime/ledger/run-record-writer.js';
@@ -68,7 +67,8 @@ export interface TurnpikeComponents {
   readonly agents: Agents;
   /** Created with the first promotion or export, or the first search for one. */
   readonly highRisk: LazyPart<HighRiskRuns>;
-  readonly sessions: SessionRuns;
+  /** Created with the first call of a session. */
+  readonly sessions: LazyPart<SessionRuns>;
   readonly runRecords: RunRecordWriter;
   readonly history: HistoryCache | null;
   /** The emergency overlay; undefined without a place for one. */
@@ -115,7 +115,11 @@ export function wire(
   const exports = lazyExports({ store, log, root: exportRoot, head: () => engine.head(), signer });
   const secrets = environment.secrets ?? createSecrets(keys);
   const commands = createCommandRunner(options, { home, keys, state }, log);
-  const checks = new CheckEffects({ commands, review: options.reviewer ?? null, calls, secrets, log });
+  const checkEffects = new LazyPart(async () => {
+    const feature = await import('../features/sessions/checks/check-effects.js');
+    return new feature.CheckEffects({ commands, review: options.reviewer ?? null, calls, secrets, log });
+  });
+  const checks = lazyChecks(checkEffects);
   const decisionPoints = new DecisionPoints(httpDecisionService, clock, log);
   const executors = { sandbox, records, exports, checks, calls, decisionPoints };
   const gateway = new EffectGateway({ ...executors, registrations: options, traces: effectTraces });
@@ -135,7 +139,10 @@ export function wire(
   opened.push(() => history?.close());
   const replayPoints = history === null ? null : createReplayPointRecorder(history, environment, { log, defer });
   opened.push(() => replayPoints?.close());
-  const sessions = new SessionRuns({ store, policyCache, ids, clock, pace, secrets, specs: new SpecSource(specFiles) });
+  const sessions = new LazyPart(async () => {
+    const feature = await import('../features/sessions/open-sessions.js');
+    return feature.openSessions({ store, policyCache, ids, clock, pace, secrets }, admitted);
+  });
   const restarts = options.restarts === 'automatic' ? new AutomaticRestarts(clock, log) : null;
   const readClock = options.clock === undefined ? watchSystemClock() : null;
   const storage = createStorageGuard(environment, options, { clock, log });
@@ -147,12 +154,22 @@ export function wire(
   opened.push(() => agents.release());
   opened.push(() => calls.abort());
   opened.push(() => engine.stop());
-  opened.push(() => checks.abort());
+  opened.push(() => checkEffects.close((part) => part.abort()));
   opened.push(() => restarts?.close());
   const admitted = admittedEngine(engine, storage);
-  for (const part of [agents, sessions]) part.attach(admitted);
+  agents.attach(admitted);
   return { ...parts, engine: admitted, policyCache, history, overlay, readClock, ids, clock, pace, keepAlive };
 }
+
+/**
+ * The executor of the checks of sessions, which the first check creates. An effect of a feature comes from a tree that
+ * was folded here, so its feature is installed.
+ */
+const lazyChecks = (effects: LazyPart<CheckEffects>): StartedRunEffects => ({
+  has: ({ action }) => installedFeatures().some(({ startedTools = {} }) => Object.hasOwn(startedTools, action)),
+  run: async (effect) => (await effects.get()).run(effect),
+  settle: async (effect) => (await effects.get()).settle(effect),
+});
 
 /** The executor of exports, which the first export creates. */
 function lazyExports(parts: ExportParts): Pick<ExportEffects, 'run' | 'settle'> {
@@ -206,7 +223,7 @@ const createListener = (
   { onLedgerFailed }: Pick<TurnpikeOptions, 'onLedgerFailed'>,
 ): EngineListener => ({
   onReply: (tree_id, reply) => {
-    if (reply.run_id === tree_id) sessions.reply(tree_id, reply);
+    if (reply.run_id === tree_id) sessions.current?.reply(tree_id, reply);
     else agents.onReply(tree_id, reply);
   },
   onEnded: (tree_id, ending) => {
@@ -218,7 +235,7 @@ const createListener = (
     storage.releaseReserveIfLow();
     agents.onFailed(error);
     highRisk.current?.onEngineFailed();
-    sessions.rejectPending(error);
+    sessions.current?.rejectPending(error);
     runRecords.stop();
     replayPoints?.stop();
     restarts?.onEngineFailed();

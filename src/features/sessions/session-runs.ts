@@ -44,7 +44,7 @@ import type {
 import { requireSameStart } from './same-start.js';
 import type { SpecSource } from './spec/spec-source.js';
 
-interface SessionRunsParts {
+export interface SessionRunsParts {
   readonly store: LedgerStore;
   readonly policyCache: PolicyCache;
   readonly ids: Ids;

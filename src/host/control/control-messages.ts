@@ -20,7 +20,6 @@ import { WireError } from './control-errors.js';
 import { PAYLOAD_BYTES_CEILING } from '../../runtime/agents/payload-bytes.js';
 import { INPUT_PLACES_MAX } from '../../runtime/agents/remote-agents.js';
 import { OPERATOR_FIELDS } from '../../runtime/operator-acts.js';
-import { SessionRequest } from '../../features/sessions/session-request.js';
 
 /** A request contains at most one payload in base64, and some short members. */
 export const REQUEST_BYTES_MAX = Math.ceil(PAYLOAD_BYTES_CEILING / 3) * 4 + 65_536;
@@ -249,9 +248,17 @@ const Erase = Type.Object(
   closed,
 );
 
-/** The policy of a session is that of its tree. The contract matters only where it judges a spec. */
+/**
+ * A request to a session. Sessions have the schema of the question. The policy of a session is that of its tree; the
+ * contract matters only where it judges a spec.
+ */
 const SessionEnvelope = Type.Object(
-  { id: Id, op: Type.Literal('session'), contract: Contract, question: SessionRequest },
+  {
+    id: Id,
+    op: Type.Literal('session'),
+    contract: Contract,
+    question: Type.Object({}, { additionalProperties: true }),
+  },
   closed,
 );
 

@@ -30,7 +30,6 @@ import type {
   Resolution,
 } from '../../features/promotions/high-risk-options.js';
 import type { RemoteAgents } from '../../runtime/agents/remote-agents.js';
-import { runSessionRequest } from '../../features/sessions/session-request.js';
 import type { Sessions } from '../../features/sessions/sessions.js';
 
 /** Limit of pending requests per connection; further ones are refused. */
@@ -149,6 +148,14 @@ export class ControlSession {
     }
   }
 
+  /** @throws UsageError if the question does not match the schema, which is loaded here */
+  async #answerSession(received: object): Promise<unknown> {
+    const { runSessionRequest, SessionRequest } = await import('../../features/sessions/session-request.js');
+    const question = asInstance(SessionRequest, received);
+    if (question === null) throw usageError('this is not a request to a session');
+    return runSessionRequest(this.#host.sessions, question);
+  }
+
   async #execute(request: ValidRequest): Promise<unknown> {
     switch (request.op) {
       case 'ping':
@@ -176,7 +183,7 @@ export class ControlSession {
         return this.#host.erase(request.erasure);
       case 'session':
         this.#checkContract(request.contract);
-        return { answer: await runSessionRequest(this.#host.sessions, request.question) };
+        return { answer: await this.#answerSession(request.question) };
       case 'hook':
         return (await import('./hook-request.js')).answerHook(requireGate(this.#host), request);
       case 'reopen_hooks':

@@ -1,0 +1,12 @@
+// Sessions of one process: what a service opens when it first uses one.
+
+import type { TreeEngine } from '../../engine/tree-engine.js';
+import { SessionRuns, type SessionRunsParts } from './session-runs.js';
+import { specFiles } from './spec/read-spec-files.js';
+import { SpecSource } from './spec/spec-source.js';
+
+export function openSessions(parts: Omit<SessionRunsParts, 'specs'>, engine: TreeEngine): SessionRuns {
+  const sessions = new SessionRuns({ ...parts, specs: new SpecSource(specFiles) });
+  sessions.attach(engine);
+  return sessions;
+}
