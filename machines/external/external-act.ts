@@ -1,9 +1,9 @@
 // An action that the caller of an agent executes (U-08). Its step ends with the decision, so its run is a child of the
 // agent run and not of the step: it waits for the report while the agent makes other proposals.
 //
-//   step                     agent                        mediated run
-//   deciding ── DELEGATE ──▶ spawns the run ─ AUTHORIZE ─▶ created
-//   EXECUTE ◀── STARTED ──── passes on ◀──── STARTED ───── running, waits for REPORT
+//   step                                      agent                        mediated run
+//   startingCallerRun ── START_CALLER_RUN ──▶ spawns the run ─ AUTHORIZE ─▶ created
+//   EXECUTE           ◀── STARTED ─────────── passes on ◀──── STARTED ───── running, waits for REPORT
 
 import type { OverlayFact } from '../../src/core/contract/policy/overlay.js';
 import type { RunContext } from '../../src/core/contract/run/run-context.js';
@@ -22,7 +22,7 @@ import type { StepMemory } from '../step-memory.js';
 
 /** A step asks its agent run to start the run of an action that the caller executes. */
 export interface DelegateEvent {
-  readonly type: 'DELEGATE';
+  readonly type: 'START_CALLER_RUN';
   readonly run: RunContext;
   readonly request: MediatedRequest;
   readonly verdict: Verdict;
@@ -32,7 +32,7 @@ export interface DelegateEvent {
 
 /** The run of a delegated action was denied. */
 export interface RefusedEvent {
-  readonly type: 'REFUSED';
+  readonly type: 'CALLER_RUN_DENIED';
   readonly denied_by: Verdict;
 }
 
@@ -43,7 +43,7 @@ export function delegateEvent(step: StepMemory, policy: Policy): DelegateEvent {
   const attempt = firstAttempt(mediatedContext(step, policy), repeatedKey(step, policy));
   const due = Math.min(Date.parse(step.received_at) + (timeoutOf(step, policy) ?? 0), LATEST_TIMESTAMP_MS);
   return {
-    type: 'DELEGATE',
+    type: 'START_CALLER_RUN',
     run: attempt.run,
     request: { ...mediatedRequest(step, attempt, policy), report_due: new Date(due).toISOString() },
     verdict: step.authorization.verdict ?? RUN_ENDING_DENIAL,
@@ -63,7 +63,7 @@ export const refusedFault = (event: { readonly type: string }) => ({
   phase_failed_at: 'AUTHORIZE' as const,
 });
 
-const isRefusedEvent = (event: { readonly type: string }): event is RefusedEvent => event.type === 'REFUSED';
+const isRefusedEvent = (event: { readonly type: string }): event is RefusedEvent => event.type === 'CALLER_RUN_DENIED';
 
 function timeoutOf({ action, args }: StepMemory, { catalogue }: Policy): number | null {
   // Stryker disable next-line StringLiteral: neither name is an action
@@ -87,6 +87,6 @@ export function withoutExternal(
 export const isExternalEnd = ({ external = [] }: AgentMemory, actorId: string): boolean => external.includes(actorId);
 
 export const refusedEvent = (output: Partial<Pick<RunOutput, 'done'>>): RefusedEvent => ({
-  type: 'REFUSED',
+  type: 'CALLER_RUN_DENIED',
   denied_by: output.done?.denied_by ?? RUN_ENDING_DENIAL,
 });

@@ -22,7 +22,7 @@ import type { Artifact } from '../core/contract/artifact-ref.js';
 import { toCancelReason } from '../core/contract/free-text.js';
 import { isJsonObject, type JsonObject } from '../core/contract/json.js';
 import { SessionSpec } from '../core/contract/session/session-spec.js';
-import { attachText } from '../core/step/explanation/tool-words.js';
+import { attachText } from '../core/step/explanation/attached-explanation.js';
 import { isConforming } from '../core/contract/validators.js';
 import { InvariantError } from '../core/errors.js';
 import type { Policy } from '../core/policy/policy.js';
@@ -112,8 +112,8 @@ function resultEvent(recorded: ResultInput, materials: readonly Artifact[]): Res
   const material = recorded.result === null ? undefined : materials[0];
   const words = explanation === undefined ? undefined : materials.at(-1);
   if (explanation !== undefined && words !== undefined && status === 'failed') {
-    const tool_words = attachText(explanation, decoder.decode(words.bytes));
-    return { type: 'RESULT', status, cause, result: null, result_ref: recorded.result, tool_words, time };
+    const explanation_ref = attachText(explanation, decoder.decode(words.bytes));
+    return { type: 'RESULT', status, cause, result: null, result_ref: recorded.result, explanation_ref, time };
   }
   if (material === undefined) {
     if (status === 'done') throw new InvariantError('a result that is done must bring its content');
