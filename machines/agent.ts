@@ -10,8 +10,7 @@
 //   A3. The n-th mediated run of this agent is `<run_id>.<n>`; a step without one uses no number (D11).
 //   A4. The agent remembers what it has read, what budget it has used, its approvals and its unsettled requests. Each
 //       step gets these values as they are when it starts.
-//   A5. An action that the caller executes has a run that is a child of this one. It may outlive its step, and ends
-//       before this run does (U-08).
+//   A5. A caller run is a child of this run. It may outlive its step, and ends before this run does (U-08).
 
 import { assign, emit, enqueueActions, sendTo, setup, stopChild } from 'xstate';
 import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
@@ -26,7 +25,12 @@ import { runCreatedDraft } from '../src/core/run/audit-events.js';
 import { limitsOf, openAccount } from '../src/core/run/budget.js';
 import { voteEmissions, approvalPolicyFor } from './approval-ballot.js';
 import type { Emission } from './emission.js';
-import { isExternalEnd, refusedEvent, withoutExternal, type DelegateEvent } from './external/external-act.js';
+import {
+  isCallerRunEnd,
+  callerRunDeniedEvent,
+  removeCallerRun,
+  type StartCallerRunEvent,
+} from './caller-runs/caller-run.js';
 import type { MediatedLogic } from './mediated.js';
 import type { VoteEvent } from './mediated-memory.js';
 import {
@@ -64,7 +68,7 @@ export type AgentEvent =
   | { readonly type: 'WAKE'; readonly time: string; readonly overlay: OverlayFact | null }
   | VoteEvent
   | ApprovalUsedEvent
-  | DelegateEvent
+  | StartCallerRunEvent
   /** A run that waits for a report has started. */
   | { readonly type: 'STARTED' }
   /** D8: the unknown outcome of a request has been determined. */
@@ -77,7 +81,7 @@ const endTransition = (state: TerminalState) =>
   ({ guard: { type: 'isEndingAs', params: { state } }, target: `#agent.${state}` }) as const;
 
 /** The agent machine under `policy`, with the machines of its proposals and of the runs that wait for a report. */
-export const createAgentMachine = (policy: Policy, step: StepMachine, external: MediatedLogic) =>
+export const createAgentMachine = (policy: Policy, step: StepMachine, callerRun: MediatedLogic) =>
   setup({
     types: {} as {
       context: AgentMemory;
@@ -85,18 +89,18 @@ export const createAgentMachine = (policy: Policy, step: StepMachine, external: 
       input: AgentInput;
       output: RunOutput;
       emitted: Emission;
-      children: Record<string, 'step' | 'external'>;
+      children: Record<string, 'step' | 'caller_run'>;
     },
-    actors: { step, external },
+    actors: { step, caller_run: callerRun },
     guards: {
       isAllowed: ({ event }) => event.type === 'AUTHORIZE' && event.verdict.decision === 'allow',
       isEndingAs: ({ context }, { state }: { state: TerminalState }) => context.ending === state,
-      hasCallerRuns: ({ context }) => hasExternal(context),
-      shouldEndCallerRuns: ({ context }) => context.ending !== null && hasExternal(context),
-      hasNoCallerRuns: ({ context }) => !hasExternal(context),
-      isCallerRunEnd: ({ context, event }) => isDoneEvent(event) && isExternalEnd(context, event.actorId),
+      hasCallerRuns: ({ context }) => hasCallerRuns(context),
+      shouldEndCallerRuns: ({ context }) => context.ending !== null && hasCallerRuns(context),
+      hasNoCallerRuns: ({ context }) => !hasCallerRuns(context),
+      isCallerRunEnd: ({ context, event }) => isDoneEvent(event) && isCallerRunEnd(context, event.actorId),
       isCallerRunDenial: ({ context, event }) =>
-        isDoneEvent(event) && isExternalEnd(context, event.actorId) && (event.output as RunOutput).state === 'denied',
+        isDoneEvent(event) && isCallerRunEnd(context, event.actorId) && (event.output as RunOutput).state === 'denied',
       isIdle: ({ context, event }) =>
         event.type === 'WAKE' &&
         context.idle_ms !== null &&
@@ -133,20 +137,21 @@ export const createAgentMachine = (policy: Policy, step: StepMachine, external: 
       startCallerRun: enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'START_CALLER_RUN') return;
         const { run, request, verdict, overlay, digest } = event;
-        enqueue.spawnChild('external', { id: run.run_id, input: { run, request, approval: null } });
-        enqueue.assign({ external: [...(context.external ?? []), run.run_id] });
+        enqueue.spawnChild('caller_run', { id: run.run_id, input: { run, request, approval: null } });
+        enqueue.assign({ caller_runs: [...(context.caller_runs ?? []), run.run_id] });
         enqueue.sendTo(run.run_id, { type: 'AUTHORIZE', verdict, overlay, digest });
       }),
       removeCallerRun: assign(({ context, event }) =>
-        isDoneEvent(event) ? withoutExternal(context, event as DoneEvent) : {},
+        isDoneEvent(event) ? removeCallerRun(context, event as DoneEvent) : {},
       ),
       stopCallerRun: stopChild(({ event }) => (isDoneEvent(event) ? event.actorId : '')),
       cancelCallerRuns: enqueueActions(({ context, enqueue }) => {
-        for (const run_id of context.external ?? []) enqueue.sendTo(run_id, { type: 'CANCEL', reason: 'parent_ended' });
+        for (const run_id of context.caller_runs ?? [])
+          enqueue.sendTo(run_id, { type: 'CANCEL', reason: 'parent_ended' });
       }),
       sendDenial: sendTo(
         ({ context }) => stepId(context.run.run_id),
-        ({ event }) => refusedEvent(isDoneEvent(event) ? (event.output as RunOutput) : {}),
+        ({ event }) => callerRunDeniedEvent(isDoneEvent(event) ? (event.output as RunOutput) : {}),
       ),
       applyDenial: assign({ end: ({ event }) => denialEnd(verdictOf(event)) }),
       setEnding: assign(({ context, event }) => (context.ending === null ? endingOf(event) : {})),
@@ -273,7 +278,7 @@ export type AgentMachine = ReturnType<typeof createAgentMachine>;
 /** Runs that wait for a report end first. */
 const CLOSING = { guard: 'hasCallerRuns', target: 'endingCallerRuns', actions: 'setEnding' } as const;
 
-const hasExternal = ({ external = [] }: AgentMemory): boolean => external.length > 0;
+const hasCallerRuns = ({ caller_runs = [] }: AgentMemory): boolean => caller_runs.length > 0;
 
 const promptRefs = ({ prompt }: ProposeEvent): readonly ArtifactRef[] => (prompt === null ? [] : [prompt]);
 

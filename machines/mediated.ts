@@ -43,7 +43,7 @@ import {
   reportTimer,
   unknownEmissions,
   type ReportEvent,
-} from './external/caller-report.js';
+} from './caller-runs/caller-report.js';
 import type { Emission } from './emission.js';
 import {
   applyBallot,

@@ -9,7 +9,7 @@
 //   O2. If a child has failed or was denied, policy decides: `fail` cancels the other agents and ends this run as
 //       failed; `continue` lets it run (C52).
 //   O3. A cancel goes to the children first, and to this run when none is left (C53).
-//   O4. An activation of a session (`is_activation`) does not end when its children end, and notifies the session of each end.
+//   O4. An activation of a session does not end when its children end, and notifies the session of each end.
 //   O5. The budget of an agent is reserved from the tree's budget; the unused rest returns to the tree.
 
 import { assign, emit, enqueueActions, sendParent, setup } from 'xstate';

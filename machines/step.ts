@@ -33,11 +33,11 @@ import { authorizeStep, isPrivileged, RUN_ENDING_DENIAL } from './authorize-step
 import type { Emission } from './emission.js';
 import {
   authorizedResult,
-  delegateEvent,
-  isExternal,
-  refusedFault,
-  type RefusedEvent,
-} from './external/external-act.js';
+  startCallerRunEvent,
+  isCallerExecuted,
+  callerRunDenialFault,
+  type CallerRunDeniedEvent,
+} from './caller-runs/caller-run.js';
 import { finishTimer, hasApprovedRequest, hasAwaitedRequest } from './finish-wait.js';
 import type { MediatedLogic } from './mediated.js';
 import { authorizeRequest } from './mediated-memory.js';
@@ -73,7 +73,7 @@ export type StepEvent =
   | { readonly type: 'APPROVALS_CHANGED'; readonly approvals: ApprovalBook }
   /** No caller will be left to receive a result. */
   | { readonly type: 'STOP_RETRYING' }
-  | RefusedEvent
+  | CallerRunDeniedEvent
   | DoneEvent;
 
 /** An approval has been used for an effect and cannot be used again. */
@@ -116,8 +116,8 @@ export const createStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
       usesApproval: ({ context }) => context.authorization.digest !== null,
       isUnprivileged: ({ context }) => !isPrivileged(context, policy),
       hasVerdict: ({ context }) => context.authorization.verdict !== null,
-      isCallerExecuted: ({ context }) => isExternal(context, policy),
-      hasVerdictForCaller: ({ context }) => context.authorization.verdict !== null && isExternal(context, policy),
+      isCallerExecuted: ({ context }) => isCallerExecuted(context, policy),
+      hasVerdictForCaller: ({ context }) => context.authorization.verdict !== null && isCallerExecuted(context, policy),
       shouldAwaitVotes: ({ context }) => awaitedRequests(context, policy).length > 0,
       hasPendingVotes: ({ context, event }) => hasAwaitedRequest(context, timeOf(event)),
       hasApprovedRequest: ({ context, event }) => hasApprovedRequest(context, timeOf(event)),
@@ -146,9 +146,9 @@ export const createStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
         const verdict = authorization.verdict ?? RUN_ENDING_DENIAL;
         enqueue.sendTo(run.run_id, { type: 'AUTHORIZE', verdict, overlay, digest: authorization.digest });
       }),
-      requestCallerRun: sendParent(({ context }) => delegateEvent(context, policy)),
+      requestCallerRun: sendParent(({ context }) => startCallerRunEvent(context, policy)),
       countCallerRun: assign({ attempts: () => 1 }),
-      applyCallerRunDenial: assign(({ event }) => refusedFault(event)),
+      applyCallerRunDenial: assign(({ event }) => callerRunDenialFault(event)),
       setAuthorizedResult: assign(({ context }) => ({ result: authorizedResult(context) })),
       startRetry: enqueueActions(({ context, event, enqueue }) => {
         const overlay = event.type === 'WAKE' ? event.overlay : context.overlay;

@@ -2,7 +2,7 @@
 
 import type { AgentEvent, ProposeEvent } from '../../machines/agent.js';
 import type { StartRunEvent } from '../../machines/high-risk-run.js';
-import type { ReportEvent } from '../../machines/external/caller-report.js';
+import type { ReportEvent } from '../../machines/caller-runs/caller-report.js';
 import type { MediatedEvent, ResultEvent } from '../../machines/mediated.js';
 import type { OrchestratorEvent } from '../../machines/orchestrator.js';
 import type { CommandEvent } from '../../machines/session.js';

@@ -1,4 +1,4 @@
-import { authorizedResult } from '../../machines/external/external-act.js';
+import { authorizedResult } from '../../machines/caller-runs/caller-run.js';
 import { messageOf, type Fault } from '../core/contract/fault.js';
 import { HASHED_PREFIX } from '../core/contract/free-text.js';
 import { sha256 } from '../core/contract/hash.js';

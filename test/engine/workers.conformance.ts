@@ -129,7 +129,7 @@ function workersSuite(openCluster: () => Promise<Cluster>): void {
   test.each(['histories', 'marks'] as const)(
     'a tree that two workers begin at once is begun once, at whatever read of %s the other one was faster',
     async (read) => {
-      const owner = { case_id: 'case-1', actor_id: 'tester', external: true };
+      const owner = { case_id: 'case-1', actor_id: 'tester', rememberInputId: true };
       const begin = async (worker: SharedHarness, tree: string) => {
         await Promise.all([
           start(worker, tree, REMOTE, undefined, owner),
@@ -253,7 +253,7 @@ function workersSuite(openCluster: () => Promise<Cluster>): void {
     await until(() => third.world.settled.length === 1);
     await start(other, 'run_shared0002', REMOTE);
     const end = { kind: 'end', run_id: 'run_shared0002.1', input_id: 'end' } as const;
-    await other.engine.submit('run_shared0002', { input: end, materials: [], external: false });
+    await other.engine.submit('run_shared0002', { input: end, materials: [], rememberInputId: false });
     expect(other.world.endings.map(({ run_id }) => run_id)).toContain('run_shared0002');
     await expectOneChain(third, 'run_shared0002');
   });

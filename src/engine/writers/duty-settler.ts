@@ -106,13 +106,13 @@ export class DutySettler {
       const agent = agents.find(({ context }) => context.run_id === run_id);
       if (agent?.link !== 'attached') return true;
       const input = { kind: 'interrupt', run_id, input_id: `${run_id}/interrupt` } as const;
-      await engine.submit(tree_id, { input, materials: [], external: false });
+      await engine.submit(tree_id, { input, materials: [], rememberInputId: false });
       this.#counts.interrupted += 1;
       return true;
     }
     if (agents.length > 0 || !isAbandoned(tree)) return true;
     const input = { kind: 'cancel', run_id, input_id: `${run_id}/abandoned`, reason: 'interrupted' } as const;
-    await engine.submit(tree_id, { input, materials: [], external: false });
+    await engine.submit(tree_id, { input, materials: [], rememberInputId: false });
     return true;
   }
 }
