@@ -121,7 +121,7 @@ export interface Effects {
   canRun?(effect: Effect): boolean;
   /**
    * Whether other processes execute all effects. Then this one accepts only inputs that cause none, and leaves timers
-   * and the duties of workers that are gone to the others.
+   * and the leases of workers that are gone to the others.
    */
   readonly isElsewhere?: boolean;
   /** Measures the usage of a case's sandbox again when it is requested next: another process may have changed it. */

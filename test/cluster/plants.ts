@@ -50,11 +50,11 @@ export function plantIn(plant: Plant, { store, anchor, places }: Parts): SharedL
       });
     case 'interrupted without proof':
       return replaced(store, {
-        claimDuties: async (graceMs, limit, except) =>
-          (await store.claimDuties(graceMs, limit, except)).map((duty) => ({ ...duty, isDead: true })),
+        claimLeases: async (graceMs, limit, except) =>
+          (await store.claimLeases(graceMs, limit, except)).map((lease) => ({ ...lease, isDead: true })),
       });
     case 'guard without grace':
-      return replaced(store, { claimDuties: (_graceMs, limit, except) => store.claimDuties(0, limit, except) });
+      return replaced(store, { claimLeases: (_graceMs, limit, except) => store.claimLeases(0, limit, except) });
     case 'signing before commit':
       return replaced(store, {
         integrate: async (integration) => {

@@ -203,7 +203,7 @@ describe('a tick that is decided while the commit before it is in flight', () =>
     noting(ended, 'other', think(worker, OTHER, 't'));
     await sent(2);
     let asked = 0;
-    worker.store.isPerforming = () => {
+    worker.store.isActive = () => {
       asked += 1;
       return Promise.resolve(false);
     };

@@ -234,7 +234,7 @@ function workersSuite(openCluster: () => Promise<Cluster>): void {
     expect(entries.filter((entry) => entry.type === 'input' && entry.body.kind === 'interrupt')).toHaveLength(1);
   });
 
-  test('a worker without the sandbox starts and ends runs, and leaves effects, timers and duties to others', async () => {
+  test('a worker without the sandbox starts and ends runs, and leaves effects, timers and leases to others', async () => {
     const { one, other, clock } = await pair();
     other.world.isElsewhere = true;
     await start(other, TREE, REMOTE);
@@ -281,12 +281,12 @@ function workersSuite(openCluster: () => Promise<Cluster>): void {
     await start(one, TREE, REMOTE);
     await cluster.cutOff(one);
     await expect(think(one, TREE, 'lost')).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
-    const { claimDuties } = one.store;
-    one.store.claimDuties = async (...args) => {
-      one.store.claimDuties = claimDuties;
+    const { claimLeases } = one.store;
+    one.store.claimLeases = async (...args) => {
+      one.store.claimLeases = claimLeases;
       await cluster.cutOff(one);
       // It asks on a session that it has to restore, and learns that it is over.
-      throw new LedgerError({ code: 'LEDGER_CONFLICT', message: `performer ${args.length} is over` });
+      throw new LedgerError({ code: 'LEDGER_CONFLICT', message: `worker ${args.length} is over` });
     };
     await expect(one.engine.restart()).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
     await one.engine.restart();
