@@ -180,9 +180,9 @@ export const openTurnpike = async (options: TurnpikeOptions): Promise<Turnpike> 
 
 /** `openTurnpike` on an existing environment, which is closed with the Turnpike or if opening fails. */
 export async function openTurnpikeIn(environment: StorageEnvironment, options: TurnpikeOptions): Promise<Turnpike> {
-  const { home, keys = home, state = home, store, anchor } = environment;
+  const { home, keys = home, state = home, store, externalHeadStore } = environment;
   // Close steps, run in reverse order at the end or when opening fails.
-  const opened: CloseStep[] = [() => environment.release?.(), () => store.close(), () => anchor.close()];
+  const opened: CloseStep[] = [() => environment.release?.(), () => store.close(), () => externalHeadStore.close()];
   try {
     const upstreams = await openUpstreams(options);
     opened.push(() => upstreams.close());
@@ -214,7 +214,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
         return engine.hasFailed;
       },
       restart: () => engine.restart(),
-      ...createReadiness({ components, reader, keys, anchor, options }),
+      ...createReadiness({ components, reader, keys, externalHeadStore, options }),
       upstreams: upstreams.problems,
       ...policyAccessOf(components),
       control,
@@ -268,11 +268,15 @@ async function nativeToolsFor({ hooks }: TurnpikeOptions): Promise<readonly Tool
 }
 
 function createReader(
-  { store, anchor }: StorageEnvironment,
+  { store, externalHeadStore }: StorageEnvironment,
   { history, pace, clock, overlay }: TurnpikeComponents,
   { telemetry }: TurnpikeOptions,
 ): LedgerReader {
-  const reader = new LedgerReader(store, anchor, { history, pace, ...(overlay === undefined ? {} : { overlay }) });
+  const reader = new LedgerReader(store, externalHeadStore, {
+    history,
+    pace,
+    ...(overlay === undefined ? {} : { overlay }),
+  });
   observeApprovals(telemetry, reader, clock);
   return reader;
 }

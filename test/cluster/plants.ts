@@ -12,7 +12,7 @@ import type { Plant } from './worker-options.js';
 
 interface Parts {
   readonly store: SharedLedgerStore;
-  readonly anchor: ExternalHeadStore;
+  readonly externalHeadStore: ExternalHeadStore;
   readonly places: Places;
 }
 
@@ -28,7 +28,7 @@ const replaced = (store: SharedLedgerStore, methods: Partial<SharedLedgerStore>)
 const isUnknown = (error: unknown): boolean => error instanceof LedgerError && error.code === 'LEDGER_COMMIT_UNKNOWN';
 
 /** The store of a worker with a planted fault. */
-export function plantIn(plant: Plant, { store, anchor, places }: Parts): SharedLedgerStore {
+export function plantIn(plant: Plant, { store, externalHeadStore, places }: Parts): SharedLedgerStore {
   switch (plant) {
     case 'no compare-and-set':
       return replaced(store, {
@@ -58,7 +58,7 @@ export function plantIn(plant: Plant, { store, anchor, places }: Parts): SharedL
     case 'signing before commit':
       return replaced(store, {
         integrate: async (integration) => {
-          await anchor.write(integration.head);
+          await externalHeadStore.write(integration.head);
           return store.integrate(integration);
         },
       });

@@ -21,7 +21,7 @@ export interface EngineHarness {
   readonly engine: TreeEngine;
   readonly store: FaultyStore;
   /** The head file. */
-  readonly anchor: ExternalHeadStore;
+  readonly externalHeadStore: ExternalHeadStore;
   readonly clock: ManualClock;
   readonly world: World;
   /** Whether other workers may write to the ledger: then a start counts only the trees of workers that are gone. */
@@ -525,7 +525,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       }
       const { size, root } = await harness.store.head();
       expect(size).toBe(log.length);
-      expect(await harness.anchor.read()).toEqual({ size, root });
+      expect(await harness.externalHeadStore.read()).toEqual({ size, root });
     });
 
     test('an unknown tree is an error, and no entry', async () => {

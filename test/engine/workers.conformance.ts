@@ -182,7 +182,7 @@ function workersSuite(openCluster: () => Promise<Cluster>): void {
       const { size, root } = head;
       expect(indexes).toHaveLength(length);
       expect(indexes.every((index) => index !== null && index < size)).toBe(true);
-      expect(await worker.anchor.read()).toEqual({ size, root });
+      expect(await worker.externalHeadStore.read()).toEqual({ size, root });
     }
   });
 

@@ -27,7 +27,7 @@ type RestoreInput = Extract<NewInput, { kind: 'restore' }>;
 export interface RestoredLedger {
   /** Closed by the caller. */
   readonly store: LedgerStore;
-  readonly anchor: ExternalHeadStore;
+  readonly externalHeadStore: ExternalHeadStore;
   readonly policies: PolicySource;
   /** Default: what the ledger has registered. */
   readonly registrations?: Registrations | undefined;
@@ -69,9 +69,9 @@ const OPERATOR_ROLE = 'operator';
 
 /** Settles open effects as unknown, ends trees that lose their content, and records the restore. @throws LedgerError */
 export async function recordRestore(ledger: RestoredLedger, facts: RestoreFacts): Promise<RecordedRestore> {
-  const { store, anchor, policies, log, keys } = ledger;
+  const { store, externalHeadStore, policies, log, keys } = ledger;
   const { erased, actor, ...restored } = facts;
-  const engine = openEngine(store, anchor, log);
+  const engine = openEngine(store, externalHeadStore, log);
   try {
     const recovery = await engine.start();
     const unended: string[] = [];
@@ -82,7 +82,7 @@ export async function recordRestore(ledger: RestoredLedger, facts: RestoreFacts)
     const policyCache = new PolicyCache(policies, clock, createCatalogue(registrations));
     const record = (): Promise<string> => submitTree(engine, policyCache, { actor, lineage, ...restored });
     const tree_id = await (ledger.decide?.(record, { engine, store, policyCache }) ?? record());
-    await finishRotations({ engine, store, anchor, keys, policyCache, clock });
+    await finishRotations({ engine, store, externalHeadStore, keys, policyCache, clock });
     return { tree_id, lineage, recovery, unended };
   } finally {
     await engine.stop();

@@ -27,10 +27,10 @@ const DEAD = 'UPDATE workers SET over_at = coalesce(over_at, now()), is_dead = t
 async function openWorker(place: LedgerPlace, clock: ManualClock): Promise<SharedHarness> {
   const store = new FaultySharedStore(await openPostgresStore(place));
   const world = new World();
-  const anchor = memoryHeadStore(await store.head());
+  const externalHeadStore = memoryHeadStore(await store.head());
   const engine = sharedEngine({
     store,
-    externalHeadStore: anchor,
+    externalHeadStore,
     clock,
     log: winstonLog('silent'),
     effects: world,
@@ -42,7 +42,7 @@ async function openWorker(place: LedgerPlace, clock: ManualClock): Promise<Share
   return {
     engine,
     store,
-    anchor,
+    externalHeadStore,
     clock,
     world,
     isShared: true,

@@ -278,7 +278,7 @@ function* checkHeads(
     yield { rule: 'head.stored', message };
   }
   if (size === externalHead?.size && root !== externalHead.root) {
-    const message = `at size ${size} the log has root ${root}, but its anchor vouches for ${externalHead.root}`;
+    const message = `at size ${size} the log has root ${root}, but the external head has root ${externalHead.root}`;
     yield { rule: 'head.differs', message };
   }
 }
@@ -298,11 +298,11 @@ async function checkEnd(log: ComputedLog, head: LogHead, source: LedgerSource): 
   const found: PlacedFinding[] = [];
   const { externalHead, begin = EMPTY_HEAD } = source;
   if (externalHead !== null && externalHead.size < begin.size) {
-    const message = `the anchor vouches for ${externalHead.size} entries, and more than those were archived before`;
+    const message = `the external head has ${externalHead.size} entries, and more than those were archived before`;
     found.push({ place: WHOLE_LOG, finding: { rule: 'head.below', message } });
   }
   if (externalHead !== null && log.size < externalHead.size) {
-    const message = `the log ends at size ${log.size}, but its anchor vouches for ${externalHead.size}`;
+    const message = `the log ends at size ${log.size}, but the external head has ${externalHead.size} entries`;
     found.push({ place: { ...WHOLE_LOG, log_index: log.size }, finding: { rule: 'head.below', message } });
   }
   // A longer log is correct if the entries were committed while it was read; the head has then advanced too.

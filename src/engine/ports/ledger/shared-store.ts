@@ -7,7 +7,7 @@ import type { ExternalHead, ExternalHeadStore, HeadSeal, LedgerStore, TreeAppend
 /** Work of one worker for a run outside of the ledger. The store knows who does it, until an append releases it. */
 export interface Lease {
   readonly run_id: string;
-  /** `effect`: the worker runs an effect without a recorded outcome. `caller`: the caller of the run is connected to it. */
+  /** `effect`: it runs an effect without a recorded outcome. `caller`: the caller of the run is connected to it. */
   readonly kind: 'effect' | 'caller';
 }
 
