@@ -208,7 +208,7 @@ export class Tick {
     for (const turn of turns.values()) {
       if (this.#broken.has(turn.item.tree_id)) continue;
       const addToBatch = (): void => {
-        turn.outcome.rest = this.#options.trees.nextRecoveryHint(turn.tree, turn.outcome.decisions);
+        turn.outcome.recoveryHint = this.#options.trees.nextRecoveryHint(turn.tree, turn.outcome.decisions);
         this.batch.add(turn.outcome);
         this.#options.reservations.join(turn.item.tree_id);
       };
@@ -311,7 +311,7 @@ const emptyOutcome = (item: QueuedInput): InputOutcome => ({
   inputs: [],
   opened: null,
   ended: false,
-  rest: null,
+  recoveryHint: null,
   snapshot: null,
   issued: [],
   checkpoint: false,

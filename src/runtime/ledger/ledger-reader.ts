@@ -289,7 +289,7 @@ export class LedgerReader {
         isAfter: (id, size) => isAfter(store, id, size),
         ...(source.begin.size > 0 ? { isArchived: async (id) => (await store.archives.tree(id)) !== null } : {}),
       },
-      archives: { parts, opens: this.#externalHeadStore.opens ?? null },
+      archives: { parts, openNote: this.#externalHeadStore.openNote ?? null },
       ...(this.#externalHeadStore.keys === undefined ? {} : { keys: this.#externalHeadStore.keys }),
       ...(shouldReplay ? { replay: new ReplayCheck(source) } : {}),
     });

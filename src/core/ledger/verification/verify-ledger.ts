@@ -53,7 +53,7 @@ export interface LedgerSource extends Pick<ReadableLedger, 'log' | 'artifactsOf'
   /**
    * The archived parts of the log, whether or not `log` returns their entries, and the function that opens their notes.
    */
-  readonly archives?: { readonly parts: readonly ArchivedPart[]; readonly opens: NoteOpener };
+  readonly archives?: { readonly parts: readonly ArchivedPart[]; readonly openNote: NoteOpener };
 }
 
 /** Compares each tree with what the machines produce. Takes the entries of a log in order. */
@@ -98,7 +98,7 @@ export async function verifyLedger(
     for (const finding of findings) found.push(finding);
   };
   const checks = new LedgerChecks(source, complete);
-  const { begin = EMPTY_HEAD, archives = { parts: [], opens: null } } = source;
+  const { begin = EMPTY_HEAD, archives = { parts: [], openNote: null } } = source;
   let log: ComputedLog = begin;
   const checkHeadsAt = (head: LogHead) => {
     checks.keys?.takeHead(log);
@@ -111,7 +111,7 @@ export async function verifyLedger(
     // Read this before the log, so that entries committed meanwhile come after it.
     const head = await source.head();
     report(placeFindings(WHOLE_LOG, await checks.begin()));
-    report(placeFindings(WHOLE_LOG, checkArchivedParts(archives.parts, archives.opens)));
+    report(placeFindings(WHOLE_LOG, checkArchivedParts(archives.parts, archives.openNote)));
     report(checkHeadsAt(head));
     for await (const stored of source.log(begin.size)) {
       const checked = checkEntry(stored);
