@@ -45,7 +45,7 @@ export interface AgentMemory extends RunMemory, Omit<AgentInput, 'started_at'> {
   /** Requests that failed and may have had their effect: the same request has the same key (C95). */
   readonly repeatable?: readonly RepeatableRequest[];
   /** The ids of its runs that wait for the report of the caller (U-08). */
-  readonly external?: readonly string[];
+  readonly caller_runs?: readonly string[];
   /** The terminal state in which the run will end; null while its end is not decided. */
   readonly ending: TerminalState | null;
 }

@@ -10,8 +10,7 @@
 //   A3. The n-th mediated run of this agent is `<run_id>.<n>`; a step without one uses no number (D11).
 //   A4. The agent remembers what it has read, what budget it has used, its approvals and its unsettled requests. Each
 //       step gets these values as they are when it starts.
-//   A5. An action that the caller executes has a run that is a child of this one. It may outlive its step, and ends
-//       before this run does (U-08).
+//   A5. A caller run is a child of this run. It may outlive its step, and ends before this run does (U-08).
 
 import { assign, emit, enqueueActions, sendTo, setup, stopChild } from 'xstate';
 import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
@@ -26,7 +25,12 @@ import { runCreatedDraft } from '../src/core/run/audit-events.js';
 import { limitsOf, openAccount } from '../src/core/run/budget.js';
 import { voteEmissions, approvalPolicyFor } from './approval-ballot.js';
 import type { Emission } from './emission.js';
-import { isExternalEnd, refusedEvent, withoutExternal, type DelegateEvent } from './external/external-act.js';
+import {
+  isCallerRunEnd,
+  callerRunDeniedEvent,
+  removeCallerRun,
+  type StartCallerRunEvent,
+} from './caller-runs/caller-run.js';
 import type { MediatedLogic } from './mediated.js';
 import type { VoteEvent } from './mediated-memory.js';
 import {
@@ -64,7 +68,7 @@ export type AgentEvent =
   | { readonly type: 'WAKE'; readonly time: string; readonly overlay: OverlayFact | null }
   | VoteEvent
   | ApprovalUsedEvent
-  | DelegateEvent
+  | StartCallerRunEvent
   /** A run that waits for a report has started. */
   | { readonly type: 'STARTED' }
   /** D8: the unknown outcome of a request has been determined. */
@@ -74,10 +78,10 @@ export type AgentEvent =
 export const stepId = (agent_run_id: string): string => `${agent_run_id}/step`;
 
 const endTransition = (state: TerminalState) =>
-  ({ guard: { type: 'ending', params: { state } }, target: `#agent.${state}` }) as const;
+  ({ guard: { type: 'isEndingAs', params: { state } }, target: `#agent.${state}` }) as const;
 
 /** The agent machine under `policy`, with the machines of its proposals and of the runs that wait for a report. */
-export const createAgentMachine = (policy: Policy, step: StepMachine, external: MediatedLogic) =>
+export const createAgentMachine = (policy: Policy, step: StepMachine, callerRun: MediatedLogic) =>
   setup({
     types: {} as {
       context: AgentMemory;
@@ -85,33 +89,33 @@ export const createAgentMachine = (policy: Policy, step: StepMachine, external: 
       input: AgentInput;
       output: RunOutput;
       emitted: Emission;
-      children: Record<string, 'step' | 'external'>;
+      children: Record<string, 'step' | 'caller_run'>;
     },
-    actors: { step, external },
+    actors: { step, caller_run: callerRun },
     guards: {
-      allowed: ({ event }) => event.type === 'AUTHORIZE' && event.verdict.decision === 'allow',
-      ending: ({ context }, { state }: { state: TerminalState }) => context.ending === state,
-      hasExternal: ({ context }) => hasExternal(context),
-      mustClose: ({ context }) => context.ending !== null && hasExternal(context),
-      noneExternal: ({ context }) => !hasExternal(context),
-      externalEnded: ({ context, event }) => isDoneEvent(event) && isExternalEnd(context, event.actorId),
-      externalDenied: ({ context, event }) =>
-        isDoneEvent(event) && isExternalEnd(context, event.actorId) && (event.output as RunOutput).state === 'denied',
-      idle: ({ context, event }) =>
+      isAllowed: ({ event }) => event.type === 'AUTHORIZE' && event.verdict.decision === 'allow',
+      isEndingAs: ({ context }, { state }: { state: TerminalState }) => context.ending === state,
+      hasCallerRuns: ({ context }) => hasCallerRuns(context),
+      shouldEndCallerRuns: ({ context }) => context.ending !== null && hasCallerRuns(context),
+      hasNoCallerRuns: ({ context }) => !hasCallerRuns(context),
+      isCallerRunEnd: ({ context, event }) => isDoneEvent(event) && isCallerRunEnd(context, event.actorId),
+      isCallerRunDenial: ({ context, event }) =>
+        isDoneEvent(event) && isCallerRunEnd(context, event.actorId) && (event.output as RunOutput).state === 'denied',
+      isIdle: ({ context, event }) =>
         event.type === 'WAKE' &&
         context.idle_ms !== null &&
         event.time >= idleDeadline(context.active_at, context.idle_ms),
     },
     actions: {
-      sayCreated: emit(({ context: { run, exposure, link, budget } }) => ({
+      recordCreation: emit(({ context: { run, exposure, link, budget } }) => ({
         type: 'run_created',
         body: runCreatedDraft(run, { request: null, exposure, link, budget }),
       })),
-      sayAuthz: emit(({ context, event }) => authzEmission(context.run, event)),
-      sayRunning: emit(({ context }) => runningEmission(context.run, context.inputs)),
-      sayEnd: emit(({ context }, { state }: { state: TerminalState }) => endEmission(context, state)),
-      sayEnded: emit(({ context }, { state }: { state: TerminalState }) => runEndedEmission(context, state)),
-      sayTimer: enqueueActions(({ context, enqueue }) => {
+      recordAuthorization: emit(({ context, event }) => authzEmission(context.run, event)),
+      recordRunning: emit(({ context }) => runningEmission(context.run, context.inputs)),
+      recordEnd: emit(({ context }, { state }: { state: TerminalState }) => endEmission(context, state)),
+      emitRunEnded: emit(({ context }, { state }: { state: TerminalState }) => runEndedEmission(context, state)),
+      setIdleTimer: enqueueActions(({ context, enqueue }) => {
         if (context.idle_ms === null) return;
         enqueue.emit({
           type: 'timer',
@@ -127,39 +131,36 @@ export const createAgentMachine = (policy: Policy, step: StepMachine, external: 
         enqueue.assign({ steps: context.steps + 1, active_at: event.time, account, charged_at: event.time, prompts });
       }),
       stopStep: stopChild(({ context }) => stepId(context.run.run_id)),
-      noteStep: assign(({ context, event }) =>
+      applyStepOutput: assign(({ context, event }) =>
         isDoneEvent(event) ? applyStepOutput(context, event.output as StepOutput, policy) : {},
       ),
-      startExternal: enqueueActions(({ context, event, enqueue }) => {
-        if (event.type !== 'DELEGATE') return;
+      startCallerRun: enqueueActions(({ context, event, enqueue }) => {
+        if (event.type !== 'START_CALLER_RUN') return;
         const { run, request, verdict, overlay, digest } = event;
-        enqueue.spawnChild('external', { id: run.run_id, input: { run, request, approval: null } });
-        enqueue.assign({ external: [...(context.external ?? []), run.run_id] });
+        enqueue.spawnChild('caller_run', { id: run.run_id, input: { run, request, approval: null } });
+        enqueue.assign({ caller_runs: [...(context.caller_runs ?? []), run.run_id] });
         enqueue.sendTo(run.run_id, { type: 'AUTHORIZE', verdict, overlay, digest });
       }),
-      noteExternalEnd: assign(({ context, event }) =>
-        isDoneEvent(event) ? withoutExternal(context, event as DoneEvent) : {},
+      removeCallerRun: assign(({ context, event }) =>
+        isDoneEvent(event) ? removeCallerRun(context, event as DoneEvent) : {},
       ),
-      stopExternal: stopChild(({ event }) => (isDoneEvent(event) ? event.actorId : '')),
-      endExternal: enqueueActions(({ context, enqueue }) => {
-        for (const run_id of context.external ?? []) enqueue.sendTo(run_id, { type: 'CANCEL', reason: 'parent_ended' });
+      stopCallerRun: stopChild(({ event }) => (isDoneEvent(event) ? event.actorId : '')),
+      cancelCallerRuns: enqueueActions(({ context, enqueue }) => {
+        for (const run_id of context.caller_runs ?? [])
+          enqueue.sendTo(run_id, { type: 'CANCEL', reason: 'parent_ended' });
       }),
-      sendRefusal: sendTo(
+      sendDenial: sendTo(
         ({ context }) => stepId(context.run.run_id),
-        ({ event }) => refusedEvent(isDoneEvent(event) ? (event.output as RunOutput) : {}),
+        ({ event }) => callerRunDeniedEvent(isDoneEvent(event) ? (event.output as RunOutput) : {}),
       ),
-      noteDenied: assign({ end: ({ event }) => denialEnd(verdictOf(event)) }),
-      noteEnding: assign(({ context, event }) => (context.ending === null ? endingOf(event) : {})),
-      tellStep: sendTo(
-        ({ context }) => stepId(context.run.run_id),
-        ({ event }) => event,
-      ),
-      cancelStep: sendTo(
+      applyDenial: assign({ end: ({ event }) => denialEnd(verdictOf(event)) }),
+      setEnding: assign(({ context, event }) => (context.ending === null ? endingOf(event) : {})),
+      forwardToStep: sendTo(
         ({ context }) => stepId(context.run.run_id),
         ({ event }) => event,
       ),
-      stopRetrying: sendTo(({ context }) => stepId(context.run.run_id), { type: 'STOP_RETRYING' }),
-      noteVote: enqueueActions(({ context, event, enqueue }) => {
+      sendStopRetrying: sendTo(({ context }) => stepId(context.run.run_id), { type: 'STOP_RETRYING' }),
+      countVotes: enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'VOTE') return;
         const { book, verdicts } = countBallot(
           context.approvals,
@@ -169,14 +170,14 @@ export const createAgentMachine = (policy: Policy, step: StepMachine, external: 
         for (const emission of voteEmissions(context.run, event, verdicts)) enqueue.emit(emission);
         enqueue.assign({ approvals: book });
       }),
-      tellBook: sendTo(
+      sendApprovals: sendTo(
         ({ context }) => stepId(context.run.run_id),
-        ({ context }) => ({ type: 'BOOK' as const, approvals: context.approvals }),
+        ({ context }) => ({ type: 'APPROVALS_CHANGED' as const, approvals: context.approvals }),
       ),
-      noteApprovalUsed: assign(({ context, event }) =>
+      consumeApproval: assign(({ context, event }) =>
         event.type === 'APPROVAL_USED' ? { approvals: consumeGrantedApproval(context.approvals, event, policy) } : {},
       ),
-      noteResolved: assign(({ context: { unsettled }, event }) =>
+      removeUnsettled: assign(({ context: { unsettled }, event }) =>
         event.type === 'RESOLVED' ? { unsettled: unsettled.filter((hash) => hash !== event.request_hash) } : {},
       ),
     },
@@ -207,52 +208,52 @@ export const createAgentMachine = (policy: Policy, step: StepMachine, external: 
     }),
     initial: 'created',
     states: {
-      created: createdState('noteEnding'),
+      created: createdState('setEnding'),
       running: {
         initial: 'ready',
         states: {
           ready: {
-            entry: 'sayTimer',
+            entry: 'setIdleTimer',
             on: {
               PROPOSE: { target: 'stepping', actions: 'startStep' },
-              END: [CLOSING, { target: '#agent.completed', actions: 'noteEnding' }],
-              INTERRUPT: [CLOSING, { target: '#agent.failed', actions: 'noteEnding' }],
-              CANCEL: [CLOSING, { target: '#agent.cancelled', actions: 'noteEnding' }],
-              VOTE: { actions: 'noteVote' },
-              RESOLVED: { actions: 'noteResolved' },
+              END: [CLOSING, { target: '#agent.completed', actions: 'setEnding' }],
+              INTERRUPT: [CLOSING, { target: '#agent.failed', actions: 'setEnding' }],
+              CANCEL: [CLOSING, { target: '#agent.cancelled', actions: 'setEnding' }],
+              VOTE: { actions: 'countVotes' },
+              RESOLVED: { actions: 'removeUnsettled' },
               'xstate.done.actor.*': [
-                { guard: 'externalEnded', actions: ['noteExternalEnd', 'stopExternal', 'sayTimer'] },
+                { guard: 'isCallerRunEnd', actions: ['removeCallerRun', 'stopCallerRun', 'setIdleTimer'] },
               ],
               // A run that waits for a report is work of the agent: its end sets the timer again.
               WAKE: [
-                { guard: 'hasExternal' },
-                { guard: 'idle', target: '#agent.cancelled', actions: 'noteEnding' },
-                { actions: 'sayTimer' },
+                { guard: 'hasCallerRuns' },
+                { guard: 'isIdle', target: '#agent.cancelled', actions: 'setEnding' },
+                { actions: 'setIdleTimer' },
               ],
             },
           },
           stepping: {
             on: {
               'xstate.done.actor.*': [
-                { guard: 'externalDenied', actions: ['sendRefusal', 'noteExternalEnd', 'stopExternal'] },
-                { guard: 'externalEnded', actions: ['noteExternalEnd', 'stopExternal'] },
-                { target: 'stepped', actions: ['noteStep', 'stopStep'] },
+                { guard: 'isCallerRunDenial', actions: ['sendDenial', 'removeCallerRun', 'stopCallerRun'] },
+                { guard: 'isCallerRunEnd', actions: ['removeCallerRun', 'stopCallerRun'] },
+                { target: 'stepEnded', actions: ['applyStepOutput', 'stopStep'] },
               ],
-              DELEGATE: { actions: 'startExternal' },
-              STARTED: { actions: 'tellStep' },
-              END: { actions: 'noteEnding' },
-              INTERRUPT: { actions: ['noteEnding', 'stopRetrying'] },
-              CANCEL: { actions: ['noteEnding', 'cancelStep'] },
-              VOTE: { actions: ['noteVote', 'tellBook'] },
-              RESOLVED: { actions: 'noteResolved' },
-              APPROVAL_USED: { actions: 'noteApprovalUsed' },
+              START_CALLER_RUN: { actions: 'startCallerRun' },
+              STARTED: { actions: 'forwardToStep' },
+              END: { actions: 'setEnding' },
+              INTERRUPT: { actions: ['setEnding', 'sendStopRetrying'] },
+              CANCEL: { actions: ['setEnding', 'forwardToStep'] },
+              VOTE: { actions: ['countVotes', 'sendApprovals'] },
+              RESOLVED: { actions: 'removeUnsettled' },
+              APPROVAL_USED: { actions: 'consumeApproval' },
               // A step may be waiting to retry; any other step ignores the timer.
-              WAKE: { actions: 'tellStep' },
+              WAKE: { actions: 'forwardToStep' },
             },
           },
-          stepped: {
+          stepEnded: {
             always: [
-              { guard: 'mustClose', target: 'closing' },
+              { guard: 'shouldEndCallerRuns', target: 'endingCallerRuns' },
               endTransition('completed'),
               endTransition('failed'),
               endTransition('denied'),
@@ -260,10 +261,10 @@ export const createAgentMachine = (policy: Policy, step: StepMachine, external: 
               { target: 'ready' },
             ],
           },
-          closing: {
-            entry: 'endExternal',
-            always: { guard: 'noneExternal', target: 'stepped' },
-            on: { 'xstate.done.actor.*': { actions: ['noteExternalEnd', 'stopExternal'] } },
+          endingCallerRuns: {
+            entry: 'cancelCallerRuns',
+            always: { guard: 'hasNoCallerRuns', target: 'stepEnded' },
+            on: { 'xstate.done.actor.*': { actions: ['removeCallerRun', 'stopCallerRun'] } },
           },
         },
       },
@@ -275,9 +276,9 @@ export const createAgentMachine = (policy: Policy, step: StepMachine, external: 
 export type AgentMachine = ReturnType<typeof createAgentMachine>;
 
 /** Runs that wait for a report end first. */
-const CLOSING = { guard: 'hasExternal', target: 'closing', actions: 'noteEnding' } as const;
+const CLOSING = { guard: 'hasCallerRuns', target: 'endingCallerRuns', actions: 'setEnding' } as const;
 
-const hasExternal = ({ external = [] }: AgentMemory): boolean => external.length > 0;
+const hasCallerRuns = ({ caller_runs = [] }: AgentMemory): boolean => caller_runs.length > 0;
 
 const promptRefs = ({ prompt }: ProposeEvent): readonly ArtifactRef[] => (prompt === null ? [] : [prompt]);
 

@@ -87,7 +87,7 @@ export const toWriteRequest = (request: MediatedRequest, run_kind: RunKind): Med
   privileged: toPrivilegedWrite(request.privileged, run_kind),
   hash: request.hash,
   effect: request.effect,
-  // All attempts of an effect use one key: the key of the write that the first attempt delegated.
+  // All attempts of an effect use one key: the key of the write run of the first attempt.
   idempotency_key: request.idempotency_key === null ? null : childRunId(request.idempotency_key, 1),
   in_commit: request.in_commit,
   idempotent: request.idempotent,

@@ -1,15 +1,15 @@
 // A mediated run: one privileged action, in a run of its own (S4 §5). One machine serves tool_gateway, db_write,
 // db_read, promotion and export, because the contract defines the same lifecycle for all of them.
 //
-//   created ─ AUTHORIZE ─▶ running ─┬─ performing ── RESULT ──────────▶ completed | failed | cancelled
-//                                   ├─ delegating ── its child ended ─▶ completed | failed | cancelled | denied
-//                                   └─ reporting ─── REPORT ──────────▶ completed | failed
+//   created ─ AUTHORIZE ─▶ running ─┬─ executing ──────── RESULT ──────────▶ completed | failed | cancelled
+//                                   ├─ awaitingWriteRun ─ its child ended ─▶ completed | failed | cancelled | denied
+//                                   └─ awaitingReport ─── REPORT ──────────▶ completed | failed
 //
-// A tool_gateway or promotion run that changes storage delegates to a db_write child. The caller of the agent executes
+// A tool_gateway or promotion run that changes storage starts a db_write child. The caller of the agent executes
 // the action of a run that waits for its report (U-08). All other runs execute the effect.
 //
 // Invariants:
-//   M1. `perform` is emitted once, on entering `performing`, which is reachable only after an allow.
+//   M1. The effect is requested once, on entering `executing`, which is reachable only after an allow.
 //   M2. STARTED goes to the parent once this run and every run below it are allowed; the step's EXECUTE waits for it.
 //   M3. A cancel while an effect is in flight waits for its result. The result is recorded as it is, and the run then
 //       ends as cancelled.
@@ -43,7 +43,7 @@ import {
   reportTimer,
   unknownEmissions,
   type ReportEvent,
-} from './external/caller-report.js';
+} from './caller-runs/caller-report.js';
 import type { Emission } from './emission.js';
 import {
   applyBallot,
@@ -94,7 +94,7 @@ export interface ResultEvent {
   readonly cause: ExecutionCause | null;
   readonly result: JsonObject | null;
   readonly result_ref: ArtifactRef | null;
-  readonly tool_words?: ArtifactRef;
+  readonly explanation_ref?: ArtifactRef;
   readonly time: string;
 }
 
@@ -115,9 +115,9 @@ export type MediatedLogic = ActorLogic<
 >;
 
 /** For runs of these kinds, a db_write child changes the storage (S4-15, S4-39). */
-const DELEGATING_RUN_KINDS: readonly RunKind[] = ['tool_gateway', 'promotion'];
+const WRITING_RUN_KINDS: readonly RunKind[] = ['tool_gateway', 'promotion'];
 
-/** A delegating run has exactly one child. */
+/** A run that starts a write run has exactly one child. */
 const childId = (run: RunContext): string => childRunId(run.run_id, 1);
 
 const setupMediated = (policy: Policy) =>
@@ -132,49 +132,49 @@ const setupMediated = (policy: Policy) =>
     },
     actors: {} as { db_write: MediatedLogic },
     guards: {
-      allowed: ({ event }) => event.type === 'AUTHORIZE' && event.verdict.decision === 'allow',
-      mustWait: ({ context }) => context.approval !== null,
-      approved: ({ context }) => context.verdict?.decision === 'allow',
-      rejected: ({ context }) => context.verdict?.decision === 'deny',
-      expired: ({ context, event }) => event.type === 'WAKE' && hasExpired(context.approval, event.time),
-      delegates: ({ context }) =>
-        DELEGATING_RUN_KINDS.includes(context.run.run_kind) && context.request.privileged.write !== null,
-      reports: ({ context }) => context.request.report_due !== undefined,
-      overdue: ({ context, event }) => event.type === 'WAKE' && isReportOverdue(context, event.time),
-      reportedDone: ({ event }) => event.type === 'REPORT' && event.status === 'done',
-      cancelling: ({ context }) => context.end !== null,
-      succeeded: ({ event }) => event.type === 'RESULT' && event.status === 'done',
-      childEnded: ({ event }, { state }: { state: TerminalState }) =>
+      isAllowed: ({ event }) => event.type === 'AUTHORIZE' && event.verdict.decision === 'allow',
+      needsApproval: ({ context }) => context.approval !== null,
+      isApproved: ({ context }) => context.verdict?.decision === 'allow',
+      isRejected: ({ context }) => context.verdict?.decision === 'deny',
+      hasExpired: ({ context, event }) => event.type === 'WAKE' && hasExpired(context.approval, event.time),
+      needsWriteRun: ({ context }) =>
+        WRITING_RUN_KINDS.includes(context.run.run_kind) && context.request.privileged.write !== null,
+      isCallerExecuted: ({ context }) => context.request.report_due !== undefined,
+      isReportOverdue: ({ context, event }) => event.type === 'WAKE' && isReportOverdue(context, event.time),
+      hasReportedSuccess: ({ event }) => event.type === 'REPORT' && event.status === 'done',
+      isCancelling: ({ context }) => context.end !== null,
+      hasSucceeded: ({ event }) => event.type === 'RESULT' && event.status === 'done',
+      isChildEnd: ({ event }, { state }: { state: TerminalState }) =>
         isDoneEvent(event) && event.output.state === state,
     },
     actions: {
-      sayCreated: emit(({ context }) => createdEmission(context)),
-      sayAuthz: emit(({ context, event }) => authzEmission(context.run, event, auditTargetOf(context))),
-      sayRunning: emit(({ context }) => runningEmission(context.run)),
-      sayEnd: emit(({ context }, { state }: { state: TerminalState }) => endEmission(context, state)),
-      sayEnded: emit(({ context }, { state }: { state: TerminalState }) => runEndedEmission(context, state)),
-      sayAction: enqueueActions(({ context, enqueue }) => {
+      recordCreation: emit(({ context }) => createdEmission(context)),
+      recordAuthorization: emit(({ context, event }) => authzEmission(context.run, event, auditTargetOf(context))),
+      recordRunning: emit(({ context }) => runningEmission(context.run)),
+      recordEnd: emit(({ context }, { state }: { state: TerminalState }) => endEmission(context, state)),
+      emitRunEnded: emit(({ context }, { state }: { state: TerminalState }) => runEndedEmission(context, state)),
+      recordOutcome: enqueueActions(({ context, enqueue }) => {
         for (const emission of outcomeEmissions(context)) enqueue.emit(emission);
       }),
-      perform: enqueueActions(({ context, enqueue }) => {
+      requestEffect: enqueueActions(({ context, enqueue }) => {
         for (const emission of effectEmissions(context)) enqueue.emit(emission);
       }),
-      sayExpiry: enqueueActions(({ context, enqueue }) => {
+      setExpiryTimer: enqueueActions(({ context, enqueue }) => {
         const at = expiry(context.approval);
         if (at !== null) enqueue.emit({ type: 'timer', run_id: context.run.run_id, at });
       }),
-      noteVote: enqueueActions(({ context, event, enqueue }) => {
+      countVotes: enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'VOTE') return;
         const { update, verdicts } = applyBallot(context, event, policy);
         for (const emission of voteEmissions(context.run, event, verdicts)) enqueue.emit(emission);
         enqueue.assign(update);
       }),
-      noteExpired: assign({ verdict: () => EXPIRED_DENIAL }),
-      sayAwaited: emit(({ context }) => approvalPendingEmission(context, auditTargetOf(context))),
-      sayDecided: emit(({ context }) => approvalDecisionEmission(context, auditTargetOf(context))),
-      noteDecided: assign({ end: ({ context }) => denialEnd(context.verdict ?? EXPIRED_DENIAL) }),
-      tellStarted: sendParent({ type: 'STARTED' }),
-      delegate: enqueueActions(({ context, enqueue }) => {
+      denyExpiredRequest: assign({ verdict: () => EXPIRED_DENIAL }),
+      recordPendingApproval: emit(({ context }) => approvalPendingEmission(context, auditTargetOf(context))),
+      recordApprovalDecision: emit(({ context }) => approvalDecisionEmission(context, auditTargetOf(context))),
+      applyApprovalDenial: assign({ end: ({ context }) => denialEnd(context.verdict ?? EXPIRED_DENIAL) }),
+      sendStarted: sendParent({ type: 'STARTED' }),
+      startWriteRun: enqueueActions(({ context, enqueue }) => {
         const child = childContext(context.run, childId(context.run), 'db_write');
         const request = toWriteRequest(context.request, context.run.run_kind);
         enqueue.spawnChild('db_write', { id: child.run_id, input: { run: child, request, approval: null } });
@@ -186,28 +186,28 @@ const setupMediated = (policy: Policy) =>
         ({ context }) => childId(context.run),
         ({ event }) => event,
       ),
-      noteDenied: assign({
+      applyDenial: assign({
         end: ({ event }) => denialEnd(verdictOf(event)),
         done: ({ event }) => ({ result: null, result_ref: null, cause: null, denied_by: verdictOf(event), at: null }),
       }),
-      noteCancel: assign({
+      applyCancel: assign({
         end: ({ context, event }) =>
           context.end ?? cancellationEnd(event.type === 'CANCEL' ? event.reason : 'parent_ended'),
       }),
-      sayReportDue: emit(({ context }) => reportTimer(context)),
-      noteReport: assign(({ context, event }) => (event.type === 'REPORT' ? applyReport(context, event) : {})),
-      noteNoReport: assign(({ context }) => applyMissingReport(context)),
-      sayUnknown: enqueueActions(({ context, enqueue }) => {
+      setReportTimer: emit(({ context }) => reportTimer(context)),
+      applyReport: assign(({ context, event }) => (event.type === 'REPORT' ? applyReport(context, event) : {})),
+      applyMissingReport: assign(({ context }) => applyMissingReport(context)),
+      emitUnknownOutcome: enqueueActions(({ context, enqueue }) => {
         for (const emission of unknownEmissions(context)) enqueue.emit(emission);
       }),
-      noteResult: assign(({ context, event }) => (event.type === 'RESULT' ? applyResult(context, event) : {})),
-      noteChild: assign(({ context, event }) =>
+      applyResult: assign(({ context, event }) => (event.type === 'RESULT' ? applyResult(context, event) : {})),
+      applyChildEnd: assign(({ context, event }) =>
         isDoneEvent(event) ? { end: event.output.end, done: event.output.done ?? context.done } : {},
       ),
     },
   });
 
-/** The machine of one mediated run under `policy`. Provide `db_write` if the run may delegate. */
+/** The machine of one mediated run under `policy`. Provide `db_write` if the run may start a write run. */
 export const createMediatedMachine = (policy: Policy) =>
   setupMediated(policy).createMachine({
     id: 'mediated',
@@ -222,81 +222,103 @@ export const createMediatedMachine = (policy: Policy) =>
     initial: 'created',
     states: {
       created: {
-        entry: 'sayCreated',
-        on: { CANCEL: { target: 'cancelled', actions: 'noteCancel' } },
-        initial: 'judging',
+        entry: 'recordCreation',
+        on: { CANCEL: { target: 'cancelled', actions: 'applyCancel' } },
+        initial: 'authorizing',
         states: {
-          judging: {
-            always: { guard: 'mustWait', target: 'waiting', actions: 'sayAwaited' },
+          authorizing: {
+            always: { guard: 'needsApproval', target: 'awaitingVotes', actions: 'recordPendingApproval' },
             on: {
               AUTHORIZE: [
-                { guard: 'allowed', target: '#mediated.running', actions: ['sayAuthz', 'sayRunning'] },
-                { target: '#mediated.denied', actions: ['sayAuthz', 'noteDenied'] },
+                { guard: 'isAllowed', target: '#mediated.running', actions: ['recordAuthorization', 'recordRunning'] },
+                { target: '#mediated.denied', actions: ['recordAuthorization', 'applyDenial'] },
               ],
             },
           },
-          waiting: {
-            entry: 'sayExpiry',
+          awaitingVotes: {
+            entry: 'setExpiryTimer',
             on: {
-              VOTE: { target: 'counted', actions: 'noteVote' },
-              WAKE: [{ guard: 'expired', target: 'counted', actions: 'noteExpired' }, { actions: 'sayExpiry' }],
+              VOTE: { target: 'votesCounted', actions: 'countVotes' },
+              WAKE: [
+                { guard: 'hasExpired', target: 'votesCounted', actions: 'denyExpiredRequest' },
+                { actions: 'setExpiryTimer' },
+              ],
             },
           },
-          counted: {
+          votesCounted: {
             always: [
-              { guard: 'approved', target: '#mediated.running', actions: ['sayDecided', 'sayRunning'] },
-              { guard: 'rejected', target: '#mediated.denied', actions: ['sayDecided', 'noteDecided'] },
-              { target: 'waiting' },
+              {
+                guard: 'isApproved',
+                target: '#mediated.running',
+                actions: ['recordApprovalDecision', 'recordRunning'],
+              },
+              {
+                guard: 'isRejected',
+                target: '#mediated.denied',
+                actions: ['recordApprovalDecision', 'applyApprovalDenial'],
+              },
+              { target: 'awaitingVotes' },
             ],
           },
         },
       },
       running: {
-        initial: 'choosing',
+        initial: 'choosingExecutor',
         states: {
-          choosing: {
+          choosingExecutor: {
             always: [
-              { guard: 'reports', target: 'reporting' },
-              { guard: 'delegates', target: 'delegating' },
-              { target: 'performing' },
+              { guard: 'isCallerExecuted', target: 'awaitingReport' },
+              { guard: 'needsWriteRun', target: 'awaitingWriteRun' },
+              { target: 'executing' },
             ],
           },
-          performing: {
-            entry: ['perform', 'tellStarted'],
+          executing: {
+            entry: ['requestEffect', 'sendStarted'],
             on: {
               RESULT: [
-                { guard: 'cancelling', target: '#mediated.cancelled', actions: ['noteResult', 'sayAction'] },
-                { guard: 'succeeded', target: '#mediated.completed', actions: ['noteResult', 'sayAction'] },
-                { target: '#mediated.failed', actions: ['noteResult', 'sayAction'] },
+                { guard: 'isCancelling', target: '#mediated.cancelled', actions: ['applyResult', 'recordOutcome'] },
+                { guard: 'hasSucceeded', target: '#mediated.completed', actions: ['applyResult', 'recordOutcome'] },
+                { target: '#mediated.failed', actions: ['applyResult', 'recordOutcome'] },
               ],
-              CANCEL: { actions: 'noteCancel' },
+              CANCEL: { actions: 'applyCancel' },
             },
           },
-          delegating: {
-            entry: 'delegate',
+          awaitingWriteRun: {
+            entry: 'startWriteRun',
             on: {
-              STARTED: { actions: 'tellStarted' },
+              STARTED: { actions: 'sendStarted' },
               'xstate.done.actor.*': [
-                childEndTransition('completed', ['noteChild', 'sayAction']),
-                childEndTransition('failed', ['noteChild', 'sayAction']),
-                childEndTransition('cancelled', ['noteChild', 'sayAction']),
-                { target: '#mediated.denied', actions: 'noteChild' },
+                childEndTransition('completed', ['applyChildEnd', 'recordOutcome']),
+                childEndTransition('failed', ['applyChildEnd', 'recordOutcome']),
+                childEndTransition('cancelled', ['applyChildEnd', 'recordOutcome']),
+                { target: '#mediated.denied', actions: 'applyChildEnd' },
               ],
               CANCEL: { actions: 'cancelChild' },
             },
           },
-          reporting: {
-            entry: ['sayReportDue', 'tellStarted'],
+          awaitingReport: {
+            entry: ['setReportTimer', 'sendStarted'],
             on: {
               REPORT: [
-                { guard: 'reportedDone', target: '#mediated.completed', actions: ['noteReport', 'sayAction'] },
-                { target: '#mediated.failed', actions: ['noteReport', 'sayUnknown', 'sayAction'] },
+                {
+                  guard: 'hasReportedSuccess',
+                  target: '#mediated.completed',
+                  actions: ['applyReport', 'recordOutcome'],
+                },
+                { target: '#mediated.failed', actions: ['applyReport', 'emitUnknownOutcome', 'recordOutcome'] },
               ],
               WAKE: [
-                { guard: 'overdue', target: '#mediated.failed', actions: ['noteNoReport', 'sayUnknown', 'sayAction'] },
-                { actions: 'sayReportDue' },
+                {
+                  guard: 'isReportOverdue',
+                  target: '#mediated.failed',
+                  actions: ['applyMissingReport', 'emitUnknownOutcome', 'recordOutcome'],
+                },
+                { actions: 'setReportTimer' },
               ],
-              CANCEL: { target: '#mediated.failed', actions: ['noteNoReport', 'sayUnknown', 'sayAction'] },
+              CANCEL: {
+                target: '#mediated.failed',
+                actions: ['applyMissingReport', 'emitUnknownOutcome', 'recordOutcome'],
+              },
             },
           },
         },
@@ -309,14 +331,14 @@ export const createMediatedMachine = (policy: Policy) =>
 export type MediatedMachine = ReturnType<typeof createMediatedMachine>;
 
 function childEndTransition<const S extends TerminalState, const A extends readonly string[]>(state: S, actions: A) {
-  return { guard: { type: 'childEnded', params: { state } }, target: `#mediated.${state}`, actions } as const;
+  return { guard: { type: 'isChildEnd', params: { state } }, target: `#mediated.${state}`, actions } as const;
 }
 
 /** A missing answer is a denial. */
 const EXPIRED_DENIAL: Verdict = { decision: 'deny', rule_id: 'approval.expired', cause: 'APPROVAL_REQUIRED' };
 
 function applyResult(context: MediatedMemory, event: ResultEvent): Partial<MediatedMemory> {
-  const { result, result_ref, tool_words, time: at } = event;
+  const { result, result_ref, explanation_ref, time: at } = event;
   if (event.status === 'done') return { done: { result, result_ref, cause: null, denied_by: null, at } };
   const cause = event.status === 'unknown' ? 'OUTCOME_UNKNOWN' : (event.cause ?? 'INTERNAL');
   return {
@@ -327,7 +349,7 @@ function applyResult(context: MediatedMemory, event: ResultEvent): Partial<Media
       cause,
       denied_by: null,
       at,
-      ...(tool_words === undefined ? {} : { tool_words }),
+      ...(explanation_ref === undefined ? {} : { explanation_ref }),
     },
   };
 }

@@ -9,7 +9,7 @@
 //   O2. If a child has failed or was denied, policy decides: `fail` cancels the other agents and ends this run as
 //       failed; `continue` lets it run (C52).
 //   O3. A cancel goes to the children first, and to this run when none is left (C53).
-//   O4. An activation of a session (`held`) does not end when its children end, and notifies the session of each end.
+//   O4. An activation of a session does not end when its children end, and notifies the session of each end.
 //   O5. The budget of an agent is reserved from the tree's budget; the unused rest returns to the tree.
 
 import { assign, emit, enqueueActions, sendParent, setup } from 'xstate';
@@ -57,13 +57,13 @@ import {
 export interface OrchestratorInput {
   readonly run: RunContext;
   /** True for an activation of a session: it ends when the session ends it, and not with its children. */
-  readonly held?: boolean;
+  readonly is_activation?: boolean;
   /** The configuration that it started with; empty if the tree does not record it (C91). */
   readonly inputs?: readonly ArtifactRef[];
 }
 
 export interface OrchestratorMemory extends RunMemory {
-  readonly held: boolean;
+  readonly is_activation: boolean;
   /** The number of child runs so far; the next ordinal is one more. */
   readonly children: number;
   /** The child runs that have not ended. */
@@ -102,7 +102,7 @@ type ActivationEvent =
 export type OrchestratorEvent = RunEvent | StartAgentEvent | StartRunEvent | ActivationEvent | DoneEvent;
 
 const endTransition = (state: TerminalState) =>
-  ({ guard: { type: 'ending', params: { state } }, target: `#orchestrator.${state}` }) as const;
+  ({ guard: { type: 'canEndAs', params: { state } }, target: `#orchestrator.${state}` }) as const;
 
 /** The orchestrator machine under `policy`, with the machine of the agent runs that it creates. */
 export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, kinds: StartableLogicByKind) =>
@@ -117,21 +117,21 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, k
     },
     actors: { agent, promotion: kinds.promotion, export: kinds.export, tool_gateway: kinds.tool_gateway },
     guards: {
-      allowed: ({ event }) => event.type === 'AUTHORIZE' && event.verdict.decision === 'allow',
-      ending: ({ context }, { state }: { state: TerminalState }) =>
+      isAllowed: ({ event }) => event.type === 'AUTHORIZE' && event.verdict.decision === 'allow',
+      canEndAs: ({ context }, { state }: { state: TerminalState }) =>
         context.live.length === 0 && context.ending === state,
-      mustEnd: ({ context }) => context.ending !== null,
-      held: ({ context }) => context.held,
+      isEnding: ({ context }) => context.ending !== null,
+      isActivation: ({ context }) => context.is_activation,
     },
     actions: {
-      sayCreated: emit(({ context: { run } }) => ({
+      recordCreation: emit(({ context: { run } }) => ({
         type: 'run_created',
         body: runCreatedDraft(run, { request: null, exposure: null, link: null }),
       })),
-      sayAuthz: emit(({ context, event }) => authzEmission(context.run, event)),
-      sayRunning: emit(({ context }) => runningEmission(context.run, context.inputs)),
-      sayEnd: emit(({ context }, { state }: { state: TerminalState }) => endEmission(context, state)),
-      sayEnded: emit(({ context }, { state }: { state: TerminalState }) => runEndedEmission(context, state)),
+      recordAuthorization: emit(({ context, event }) => authzEmission(context.run, event)),
+      recordRunning: emit(({ context }) => runningEmission(context.run, context.inputs)),
+      recordEnd: emit(({ context }, { state }: { state: TerminalState }) => endEmission(context, state)),
+      emitRunEnded: emit(({ context }, { state }: { state: TerminalState }) => runEndedEmission(context, state)),
       startAgent: enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'START_AGENT') return;
         const run = newChildContext(context, event, 'agent', policy);
@@ -154,12 +154,12 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, k
         if (input.approval !== null) return;
         enqueue.sendTo(run.run_id, { type: 'AUTHORIZE', verdict, overlay: event.overlay, digest: null });
       }),
-      noteChild: enqueueActions(({ context, event, enqueue }) => {
+      applyChildEnd: enqueueActions(({ context, event, enqueue }) => {
         if (!isDoneEvent(event)) return;
         enqueue.stopChild(event.actorId);
         enqueue.assign(applyChildEnd(context, event.output, policy));
       }),
-      tellSession: sendParent(({ event }) => ({
+      notifySession: sendParent(({ event }) => ({
         type: 'CHILD_ENDED',
         output: isDoneEvent(event) ? event.output : null,
       })),
@@ -167,16 +167,16 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, k
         if (event.type !== 'END_CHILD' || !context.live.some(({ run_id }) => run_id === event.run_id)) return;
         enqueue.sendTo(event.run_id, { type: 'END' });
       }),
-      noteClosed: assign(({ event }) =>
+      applyClose: assign(({ event }) =>
         event.type === 'CLOSE' ? { ending: 'completed' as const, end: { reason: event.reason, error: null } } : {},
       ),
-      cancelAgents: enqueueActions(({ context, enqueue }) => {
+      cancelChildren: enqueueActions(({ context, enqueue }) => {
         for (const { run_id } of context.live) {
           enqueue.sendTo(run_id, { type: 'CANCEL', reason: context.end?.reason ?? 'parent_ended' });
         }
       }),
-      noteDenied: assign({ end: ({ event }) => denialEnd(verdictOf(event)) }),
-      noteCancel: assign(({ context, event }) =>
+      applyDenial: assign({ end: ({ event }) => denialEnd(verdictOf(event)) }),
+      applyCancel: assign(({ context, event }) =>
         event.type === 'CANCEL' && context.ending === null
           ? { ending: 'cancelled' as const, end: cancellationEnd(event.reason) }
           : {},
@@ -184,9 +184,9 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, k
     },
   }).createMachine({
     id: 'orchestrator',
-    context: ({ input: { run, held = false, inputs = [] } }) => ({
+    context: ({ input: { run, is_activation = false, inputs = [] } }) => ({
       run,
-      held,
+      is_activation,
       inputs,
       outputs: [],
       end: null,
@@ -197,7 +197,7 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, k
     }),
     initial: 'created',
     states: {
-      created: createdState('noteCancel'),
+      created: createdState('applyCancel'),
       running: {
         initial: 'working',
         states: {
@@ -206,22 +206,22 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, k
               START_AGENT: { actions: 'startAgent' },
               START_RUN: { actions: 'startRun' },
               'xstate.done.actor.*': [
-                { guard: 'held', target: 'settling', actions: ['noteChild', 'tellSession'] },
-                { target: 'settling', actions: 'noteChild' },
+                { guard: 'isActivation', target: 'childEnded', actions: ['applyChildEnd', 'notifySession'] },
+                { target: 'childEnded', actions: 'applyChildEnd' },
               ],
-              CANCEL: { target: 'ending', actions: 'noteCancel' },
+              CANCEL: { target: 'ending', actions: 'applyCancel' },
               END_CHILD: { actions: 'endChild' },
-              CLOSE: { guard: 'held', target: 'ending', actions: 'noteClosed' },
+              CLOSE: { guard: 'isActivation', target: 'ending', actions: 'applyClose' },
             },
           },
-          settling: { always: [{ guard: 'mustEnd', target: 'ending' }, { target: 'working' }] },
+          childEnded: { always: [{ guard: 'isEnding', target: 'ending' }, { target: 'working' }] },
           ending: {
-            entry: 'cancelAgents',
+            entry: 'cancelChildren',
             always: [endTransition('completed'), endTransition('failed'), endTransition('cancelled')],
             on: {
               'xstate.done.actor.*': [
-                { guard: 'held', actions: ['noteChild', 'tellSession'] },
-                { actions: 'noteChild' },
+                { guard: 'isActivation', actions: ['applyChildEnd', 'notifySession'] },
+                { actions: 'applyChildEnd' },
               ],
             },
           },
@@ -277,7 +277,7 @@ function applyChildEnd(context: OrchestratorMemory, child: RunOutput, policy: Po
   const account = grant === null ? context.account : settle(context.account, grant, child.spent ?? amountsOf({}));
   const outputs = withRefs(context.outputs ?? [], child.outputs ?? []);
   const update = { live, account, outputs };
-  if (context.ending !== null || context.held) return update;
+  if (context.ending !== null || context.is_activation) return update;
   const hasFailedChild = child.state === 'failed' || child.state === 'denied';
   if (hasFailedChild && policy.knobs.on_child_failure === 'fail') {
     const end = failureEnd('CHILD_FAILED', `The run that it started was ${child.state}.`, false);

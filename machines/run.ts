@@ -68,7 +68,7 @@ export interface MediatedOutcome {
   /** Timestamp of the executor's result; null if there was none. */
   readonly at: string | null;
   /** What the tool says of its failure, for an agent with the exposure `explained` (C94). */
-  readonly tool_words?: ArtifactRef;
+  readonly explanation_ref?: ArtifactRef;
   /** Who reported the outcome, if the platform has not executed the action (U-08). */
   readonly reported?: ReportOrigin;
 }
@@ -139,8 +139,8 @@ const finalState = <const State extends TerminalState>(state: State) =>
   ({
     type: 'final',
     entry: [
-      { type: 'sayEnd', params: { state } },
-      { type: 'sayEnded', params: { state } },
+      { type: 'recordEnd', params: { state } },
+      { type: 'emitRunEnded', params: { state } },
     ],
     output: ({ context }: { context: RunMemory }): RunOutput => outputOf(context, state),
   }) as const;
@@ -159,11 +159,11 @@ export const FINAL_STATES = {
  */
 export const createdState = <const Cancel extends string>(cancel: Cancel) =>
   ({
-    entry: 'sayCreated',
+    entry: 'recordCreation',
     on: {
       AUTHORIZE: [
-        { guard: 'allowed', target: 'running', actions: ['sayAuthz', 'sayRunning'] },
-        { target: 'denied', actions: ['sayAuthz', 'noteDenied'] },
+        { guard: 'isAllowed', target: 'running', actions: ['recordAuthorization', 'recordRunning'] },
+        { target: 'denied', actions: ['recordAuthorization', 'applyDenial'] },
       ],
       CANCEL: { target: 'cancelled', actions: cancel },
     },

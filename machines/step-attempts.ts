@@ -20,8 +20,8 @@ import type { DoneEvent, RunOutput } from './run.js';
 import type { RepeatableRequest, StepMemory } from './step-memory.js';
 
 /** The amounts that the step itself has used; its time and its payload were charged when it started. */
-export const spentAmounts = ({ attempts, result_ref, tool_words }: StepMemory): Amounts => {
-  const bytes = (result_ref?.byte_size ?? 0) + (tool_words?.byte_size ?? 0);
+export const spentAmounts = ({ attempts, result_ref, explanation_ref }: StepMemory): Amounts => {
+  const bytes = (result_ref?.byte_size ?? 0) + (explanation_ref?.byte_size ?? 0);
   return amountsOf({ steps: 1, tool_calls: attempts, bytes });
 };
 
@@ -48,7 +48,7 @@ export function canRetry(step: StepMemory, { state, end }: RunOutput, policy: Po
   // Stryker disable next-line StringLiteral: neither name is an action
   const definition = catalogue.action(step.action ?? '');
   return (
-    !step.last &&
+    !step.no_retries &&
     state === 'failed' &&
     end.error?.retryable === true &&
     step.attempts <= retries.max &&
@@ -65,7 +65,7 @@ export function scheduleRetry(step: StepMemory, { output }: DoneEvent, policy: P
   const pause = policy.retries.backoff_ms * 2 ** (step.attempts - 1);
   const from = output.done?.at ?? step.received_at;
   const at = new Date(Math.min(Date.parse(from) + pause, LATEST_TIMESTAMP_MS)).toISOString();
-  return { again: { reason: output.done?.cause ?? 'INTERNAL', at }, ...openRequests(step, output, policy) };
+  return { next_attempt: { reason: output.done?.cause ?? 'INTERNAL', at }, ...openRequests(step, output, policy) };
 }
 
 /** The requests of a failed attempt that may have had an effect. */
@@ -97,14 +97,14 @@ export const findUnknownRequest = (step: StepMemory, { done }: RunOutput, policy
 export function nextAttempt(step: StepMemory, policy: Policy): Attempt {
   const run = mediatedContext(firstAttemptParts(step), policy);
   const run_id = childRunId(step.agent.run_id, step.mediated_runs + step.attempts + 1);
-  const reason = step.again?.reason ?? 'INTERNAL';
+  const reason = step.next_attempt?.reason ?? 'INTERNAL';
   return retryAttempt(run, run_id, step.attempts, step.mediated_run_id, { reason, key: repeatedKey(step, policy) });
 }
 
 /** Ends the step with the failure of its last attempt, because no caller waits for another one. */
-export function abandonRetry({ again }: StepMemory): Partial<StepMemory> {
-  const cause = (again?.reason ?? 'INTERNAL') as ExecutionCause;
-  return { again: null, fault: executionFault(cause), phase_failed_at: 'EXECUTE' };
+export function abandonRetry({ next_attempt }: StepMemory): Partial<StepMemory> {
+  const cause = (next_attempt?.reason ?? 'INTERNAL') as ExecutionCause;
+  return { next_attempt: null, fault: executionFault(cause), phase_failed_at: 'EXECUTE' };
 }
 
 /** The hash of the step's request, as in its mediated runs. */

@@ -57,9 +57,9 @@ export interface StepMemory extends StepDraft, Omit<StepInput, 'raw'> {
   /** Number of its mediated runs, whose ordinals are used. */
   readonly attempts: number;
   /** Why the last attempt failed, and when the next one is due; null unless the step waits for a retry. */
-  readonly again: { readonly reason: string; readonly at: string } | null;
+  readonly next_attempt: { readonly reason: string; readonly at: string } | null;
   /** Set if no caller waits for another attempt. */
-  readonly last: boolean;
+  readonly no_retries: boolean;
   /** The pending requests that a FINISH waits for. */
   readonly awaited?: readonly string[];
   /** The request whose outcome is unknown, if an attempt left it unknown and no later attempt was done. */
@@ -67,7 +67,7 @@ export interface StepMemory extends StepDraft, Omit<StepInput, 'raw'> {
   /** The same for an attempt that can be repeated. */
   readonly repeat?: RepeatableRequest | null;
   /** What the tool says of its failure, if the agent sees it. */
-  readonly tool_words?: ArtifactRef;
+  readonly explanation_ref?: ArtifactRef;
   readonly response: string | null;
 }
 
@@ -137,8 +137,8 @@ export const newStepMemory = (input: StepInput): StepMemory => ({
   result_ref: null,
   produced: [],
   attempts: 0,
-  again: null,
-  last: false,
+  next_attempt: null,
+  no_retries: false,
   awaited: [],
   unknown: null,
   response: null,

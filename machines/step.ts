@@ -3,9 +3,9 @@
 //   RECEIVE ▸ PARSE ▸ VALIDATE_SCHEMA ▸ VALIDATE_ACTION ▸ VALIDATE_ARGS ▸ AUTHORIZE ▸ EXECUTE ▸ RECORD ▸ RESPOND
 //      └────────┴───────────┴── the first rejection ┴────────────┴──────────────────────────────▲
 //
-//   AUTHORIZE: judging ──▶ gathering ── FACTS ──▶ deciding ── STARTED ──▶ EXECUTE
-//              (lane)       (sandbox facts)       (a mediated run is created with the verdict)
-//              judging ──▶ waiting ◀──▶ counted ──▶ EXECUTE     (FINISH, until the votes are in)
+//   AUTHORIZE: authorizing ──▶ gatheringFacts ── FACTS ──▶ startingMediatedRun ── STARTED ──▶ EXECUTE
+//              (lane)          (sandbox)                   (a mediated run is created with the verdict)
+//              authorizing ──▶ awaitingVotes ◀──▶ votesCounted ──▶ EXECUTE     (FINISH, until the votes are in)
 //
 // Invariants:
 //   S1. A phase that rejects the proposal sets `fault` and `phase_failed_at`; the next state is RECORD.
@@ -33,11 +33,11 @@ import { authorizeStep, isPrivileged, RUN_ENDING_DENIAL } from './authorize-step
 import type { Emission } from './emission.js';
 import {
   authorizedResult,
-  delegateEvent,
-  isExternal,
-  refusedFault,
-  type RefusedEvent,
-} from './external/external-act.js';
+  startCallerRunEvent,
+  isCallerExecuted,
+  callerRunDenialFault,
+  type CallerRunDeniedEvent,
+} from './caller-runs/caller-run.js';
 import { finishTimer, hasApprovedRequest, hasAwaitedRequest } from './finish-wait.js';
 import type { MediatedLogic } from './mediated.js';
 import { authorizeRequest } from './mediated-memory.js';
@@ -70,10 +70,10 @@ export type StepEvent =
   | { readonly type: 'CANCEL'; readonly reason: string }
   | { readonly type: 'WAKE'; readonly time: string; readonly overlay: OverlayFact | null }
   /** Votes have changed the approvals meanwhile: a rejected effect must not happen (D7). */
-  | { readonly type: 'BOOK'; readonly approvals: ApprovalBook }
+  | { readonly type: 'APPROVALS_CHANGED'; readonly approvals: ApprovalBook }
   /** No caller will be left to receive a result. */
   | { readonly type: 'STOP_RETRYING' }
-  | RefusedEvent
+  | CallerRunDeniedEvent
   | DoneEvent;
 
 /** An approval has been used for an effect and cannot be used again. */
@@ -88,10 +88,10 @@ export interface ApprovalUsedEvent {
 const checkPhaseState = (phase: CheckPhase) =>
   ({
     entry: checkAction(phase),
-    always: [{ guard: 'refused', target: 'RECORD' }, { target: phaseAfter(phase) }],
+    always: [{ guard: 'hasFault', target: 'RECORD' }, { target: phaseAfter(phase) }],
   }) as const;
 
-const checkAction = (phase: CheckPhase) => ({ type: 'check', params: { phase } }) as const;
+const checkAction = (phase: CheckPhase) => ({ type: 'runCheckPhase', params: { phase } }) as const;
 
 /** The machines of the mediated runs that a step spawns, by run kind. */
 export type MediatedLogicByKind = Readonly<Record<MediatedKind, MediatedLogic>>;
@@ -109,34 +109,34 @@ export const createStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
     },
     actors: { tool_gateway: kinds.tool_gateway, db_write: kinds.db_write, db_read: kinds.db_read },
     guards: {
-      refused: ({ context }) => context.fault !== null,
-      repeated: ({ context }) => context.replay_of !== null,
-      mayTryAgain: ({ context, event }) => isDoneEvent(event) && canRetry(context, event.output, policy),
-      due: ({ context, event }) => event.type === 'WAKE' && event.time >= (context.again?.at ?? ''),
-      approved: ({ context }) => context.authorization.digest !== null,
-      unprivileged: ({ context }) => !isPrivileged(context, policy),
-      judged: ({ context }) => context.authorization.verdict !== null,
-      external: ({ context }) => isExternal(context, policy),
-      judgedExternal: ({ context }) => context.authorization.verdict !== null && isExternal(context, policy),
-      mustWait: ({ context }) => awaitedRequests(context, policy).length > 0,
-      votesPending: ({ context, event }) => hasAwaitedRequest(context, timeOf(event)),
-      approvedMeanwhile: ({ context, event }) => hasApprovedRequest(context, timeOf(event)),
+      hasFault: ({ context }) => context.fault !== null,
+      isReplay: ({ context }) => context.replay_of !== null,
+      canRetry: ({ context, event }) => isDoneEvent(event) && canRetry(context, event.output, policy),
+      isRetryDue: ({ context, event }) => event.type === 'WAKE' && event.time >= (context.next_attempt?.at ?? ''),
+      usesApproval: ({ context }) => context.authorization.digest !== null,
+      isUnprivileged: ({ context }) => !isPrivileged(context, policy),
+      hasVerdict: ({ context }) => context.authorization.verdict !== null,
+      isCallerExecuted: ({ context }) => isCallerExecuted(context, policy),
+      hasVerdictForCaller: ({ context }) => context.authorization.verdict !== null && isCallerExecuted(context, policy),
+      shouldAwaitVotes: ({ context }) => awaitedRequests(context, policy).length > 0,
+      hasPendingVotes: ({ context, event }) => hasAwaitedRequest(context, timeOf(event)),
+      hasApprovedRequest: ({ context, event }) => hasApprovedRequest(context, timeOf(event)),
     },
     actions: {
-      check: assign(({ context }, { phase }: { phase: CheckPhase }) => runCheckPhase(phase, context, policy)),
-      sayMark: emit(({ context }) => markEmission(context)),
-      judge: assign(({ context }) => startAuthorization(context, policy)),
-      gather: emit(({ context }) => ({
+      runCheckPhase: assign(({ context }, { phase }: { phase: CheckPhase }) => runCheckPhase(phase, context, policy)),
+      emitMark: emit(({ context }) => markEmission(context)),
+      startAuthorization: assign(({ context }) => startAuthorization(context, policy)),
+      gatherFacts: emit(({ context }) => ({
         type: 'command',
         command: { kind: 'gather', run_id: context.agent.run_id, request: requireGatherRequest(context, policy) },
       })),
-      weigh: assign(({ context, event }) =>
+      authorizeWithFacts: assign(({ context, event }) =>
         event.type === 'FACTS'
           ? { authorization: authorizeStep(context, { kind: 'facts', facts: event.facts }, policy) }
           : {},
       ),
-      giveUp: assign(({ context }) => ({ authorization: authorizeStep(context, { kind: 'ending' }, policy) })),
-      mediate: enqueueActions(({ context, enqueue }) => {
+      denyEndingRun: assign(({ context }) => ({ authorization: authorizeStep(context, { kind: 'ending' }, policy) })),
+      startMediatedRun: enqueueActions(({ context, enqueue }) => {
         const attempt = firstAttempt(mediatedContext(context, policy), repeatedKey(context, policy));
         const { run } = attempt;
         const { overlay, authorization } = context;
@@ -146,33 +146,33 @@ export const createStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
         const verdict = authorization.verdict ?? RUN_ENDING_DENIAL;
         enqueue.sendTo(run.run_id, { type: 'AUTHORIZE', verdict, overlay, digest: authorization.digest });
       }),
-      delegate: sendParent(({ context }) => delegateEvent(context, policy)),
-      noteDelegated: assign({ attempts: () => 1 }),
-      noteRefused: assign(({ event }) => refusedFault(event)),
-      noteAuthorized: assign(({ context }) => ({ result: authorizedResult(context) })),
-      tryAgain: enqueueActions(({ context, event, enqueue }) => {
+      requestCallerRun: sendParent(({ context }) => startCallerRunEvent(context, policy)),
+      countCallerRun: assign({ attempts: () => 1 }),
+      applyCallerRunDenial: assign(({ event }) => callerRunDenialFault(event)),
+      setAuthorizedResult: assign(({ context }) => ({ result: authorizedResult(context) })),
+      startRetry: enqueueActions(({ context, event, enqueue }) => {
         const overlay = event.type === 'WAKE' ? event.overlay : context.overlay;
         const attempt = nextAttempt(context, policy);
         const { run } = attempt;
         const request = { ...mediatedRequest(context, attempt, policy), overlay };
         enqueue.spawnChild(mediatedKindOf(run), { id: run.run_id, input: { run, request, approval: null } });
-        enqueue.assign({ attempts: context.attempts + 1, mediated_run_id: run.run_id, overlay, again: null });
+        enqueue.assign({ attempts: context.attempts + 1, mediated_run_id: run.run_id, overlay, next_attempt: null });
         const verdict = authorizeRequest(run, request, policy);
         enqueue.sendTo(run.run_id, { type: 'AUTHORIZE', verdict, overlay, digest: null });
       }),
-      noteAttempt: assign(({ context, event }) => (isDoneEvent(event) ? scheduleRetry(context, event, policy) : {})),
-      noteLast: assign({ last: () => true }),
-      noteAwaited: assign(({ context }) => ({ awaited: awaitedRequests(context, policy) })),
-      sayVoteDeadline: emit(({ context }) => finishTimer(context)),
+      scheduleRetry: assign(({ context, event }) => (isDoneEvent(event) ? scheduleRetry(context, event, policy) : {})),
+      disableRetries: assign({ no_retries: () => true }),
+      setAwaitedRequests: assign(({ context }) => ({ awaited: awaitedRequests(context, policy) })),
+      setVoteTimer: emit(({ context }) => finishTimer(context)),
       denyFinish: assign({ fault: () => denialFault(REQUEST_APPROVED), phase_failed_at: () => 'AUTHORIZE' as const }),
-      noteBook: assign(({ event }) => (event.type === 'BOOK' ? { approvals: event.approvals } : {})),
-      sayAgain: emit(({ context }) => ({
+      setApprovals: assign(({ event }) => (event.type === 'APPROVALS_CHANGED' ? { approvals: event.approvals } : {})),
+      setRetryTimer: emit(({ context }) => ({
         type: 'timer',
         run_id: context.agent.run_id,
-        at: context.again?.at ?? context.received_at,
+        at: context.next_attempt?.at ?? context.received_at,
       })),
-      noteGivenUp: assign(({ context }) => abandonRetry(context)),
-      tellApprovalUsed: sendParent(({ context }) => ({
+      abandonRetry: assign(({ context }) => abandonRetry(context)),
+      sendApprovalUsed: sendParent(({ context }) => ({
         type: 'APPROVAL_USED',
         digest: context.authorization.digest ?? '',
         name: approvalSubject(context, policy),
@@ -182,16 +182,18 @@ export const createStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
         ({ context }) => context.mediated_run_id,
         ({ event }) => event,
       ),
-      noteDenial: assign(({ event }) =>
+      applyMediatedRunDenial: assign(({ event }) =>
         isDoneEvent(event) && event.output.done?.denied_by
           ? { fault: denialFault(event.output.done.denied_by), phase_failed_at: 'AUTHORIZE' as const }
           : { fault: denialFault(RUN_ENDING_DENIAL), phase_failed_at: 'AUTHORIZE' as const },
       ),
-      noteResult: assign(({ context, event }) => (isDoneEvent(event) ? applyRunResult(context, event, policy) : {})),
-      noteUnprivileged: assign(({ context }) => ({ result: resultWithoutEffect(context) })),
-      compose: assign(({ context }) => ({ response: composeResponse(context) })),
-      sayTrace: emit(({ context }) => ({ type: 'step_trace', body: composeTrace(context, policy) })),
-      sayReply: emit(({ context }) => ({
+      applyRunResult: assign(({ context, event }) =>
+        isDoneEvent(event) ? applyRunResult(context, event, policy) : {},
+      ),
+      setResultWithoutRun: assign(({ context }) => ({ result: resultWithoutEffect(context) })),
+      composeResponse: assign(({ context }) => ({ response: composeResponse(context) })),
+      recordTrace: emit(({ context }) => ({ type: 'step_trace', body: composeTrace(context, policy) })),
+      sendReply: emit(({ context }) => ({
         type: 'reply',
         reply: { run_id: context.agent.run_id, input_id: context.input_id, response: context.response ?? '' },
       })),
@@ -206,119 +208,119 @@ export const createStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
       VALIDATE_SCHEMA: {
         entry: checkAction('VALIDATE_SCHEMA'),
         always: [
-          { guard: 'refused', target: 'RECORD' },
-          { guard: 'repeated', target: 'RECORD' },
-          { target: phaseAfter('VALIDATE_SCHEMA'), actions: 'sayMark' },
+          { guard: 'hasFault', target: 'RECORD' },
+          { guard: 'isReplay', target: 'RECORD' },
+          { target: phaseAfter('VALIDATE_SCHEMA'), actions: 'emitMark' },
         ],
       },
       VALIDATE_ACTION: checkPhaseState('VALIDATE_ACTION'),
       VALIDATE_ARGS: checkPhaseState('VALIDATE_ARGS'),
       AUTHORIZE: {
-        initial: 'judging',
-        on: { BOOK: { actions: 'noteBook' }, STOP_RETRYING: { actions: 'noteLast' } },
+        initial: 'authorizing',
+        on: { APPROVALS_CHANGED: { actions: 'setApprovals' }, STOP_RETRYING: { actions: 'disableRetries' } },
         states: {
-          judging: {
-            entry: 'judge',
+          authorizing: {
+            entry: 'startAuthorization',
             always: [
-              { guard: 'refused', target: '#step.RECORD' },
-              { guard: 'mustWait', target: 'waiting', actions: 'noteAwaited' },
-              { guard: 'unprivileged', target: '#step.EXECUTE' },
-              { guard: 'judgedExternal', target: 'delegating' },
-              { guard: 'judged', target: 'deciding' },
-              { target: 'gathering' },
+              { guard: 'hasFault', target: '#step.RECORD' },
+              { guard: 'shouldAwaitVotes', target: 'awaitingVotes', actions: 'setAwaitedRequests' },
+              { guard: 'isUnprivileged', target: '#step.EXECUTE' },
+              { guard: 'hasVerdictForCaller', target: 'startingCallerRun' },
+              { guard: 'hasVerdict', target: 'startingMediatedRun' },
+              { target: 'gatheringFacts' },
             ],
           },
-          waiting: {
-            entry: 'sayVoteDeadline',
+          awaitingVotes: {
+            entry: 'setVoteTimer',
             on: {
-              BOOK: { target: 'counted', actions: 'noteBook' },
+              APPROVALS_CHANGED: { target: 'votesCounted', actions: 'setApprovals' },
               WAKE: [
-                { guard: 'votesPending', actions: 'sayVoteDeadline' },
-                { guard: 'approvedMeanwhile', target: '#step.RECORD', actions: 'denyFinish' },
+                { guard: 'hasPendingVotes', actions: 'setVoteTimer' },
+                { guard: 'hasApprovedRequest', target: '#step.RECORD', actions: 'denyFinish' },
                 { target: '#step.EXECUTE' },
               ],
-              CANCEL: { target: '#step.RECORD', actions: 'noteDenial' },
-              STOP_RETRYING: { target: '#step.RECORD', actions: 'noteDenial' },
+              CANCEL: { target: '#step.RECORD', actions: 'applyMediatedRunDenial' },
+              STOP_RETRYING: { target: '#step.RECORD', actions: 'applyMediatedRunDenial' },
             },
           },
-          counted: {
+          votesCounted: {
             always: [
-              { guard: 'votesPending', target: 'waiting' },
-              { guard: 'approvedMeanwhile', target: '#step.RECORD', actions: 'denyFinish' },
+              { guard: 'hasPendingVotes', target: 'awaitingVotes' },
+              { guard: 'hasApprovedRequest', target: '#step.RECORD', actions: 'denyFinish' },
               { target: '#step.EXECUTE' },
             ],
           },
-          gathering: {
-            entry: 'gather',
+          gatheringFacts: {
+            entry: 'gatherFacts',
             on: {
               FACTS: [
-                { guard: 'external', target: 'delegating', actions: 'weigh' },
-                { target: 'deciding', actions: 'weigh' },
+                { guard: 'isCallerExecuted', target: 'startingCallerRun', actions: 'authorizeWithFacts' },
+                { target: 'startingMediatedRun', actions: 'authorizeWithFacts' },
               ],
               CANCEL: [
-                { guard: 'external', target: 'delegating', actions: 'giveUp' },
-                { target: 'deciding', actions: 'giveUp' },
+                { guard: 'isCallerExecuted', target: 'startingCallerRun', actions: 'denyEndingRun' },
+                { target: 'startingMediatedRun', actions: 'denyEndingRun' },
               ],
             },
           },
-          delegating: {
-            entry: ['delegate', 'noteDelegated'],
+          startingCallerRun: {
+            entry: ['requestCallerRun', 'countCallerRun'],
             on: {
               STARTED: [
-                { guard: 'approved', target: '#step.EXECUTE', actions: 'tellApprovalUsed' },
+                { guard: 'usesApproval', target: '#step.EXECUTE', actions: 'sendApprovalUsed' },
                 { target: '#step.EXECUTE' },
               ],
-              REFUSED: { target: '#step.RECORD', actions: 'noteRefused' },
+              CALLER_RUN_DENIED: { target: '#step.RECORD', actions: 'applyCallerRunDenial' },
             },
           },
-          deciding: {
-            entry: 'mediate',
+          startingMediatedRun: {
+            entry: 'startMediatedRun',
             on: {
               STARTED: [
-                { guard: 'approved', target: '#step.EXECUTE', actions: 'tellApprovalUsed' },
+                { guard: 'usesApproval', target: '#step.EXECUTE', actions: 'sendApprovalUsed' },
                 { target: '#step.EXECUTE' },
               ],
-              'xstate.done.actor.*': { target: '#step.RECORD', actions: 'noteDenial' },
+              'xstate.done.actor.*': { target: '#step.RECORD', actions: 'applyMediatedRunDenial' },
             },
           },
         },
       },
       EXECUTE: {
-        initial: 'performing',
-        on: { STOP_RETRYING: { actions: 'noteLast' } },
+        initial: 'executing',
+        on: { STOP_RETRYING: { actions: 'disableRetries' } },
         states: {
-          performing: {
+          executing: {
             always: [
-              { guard: 'external', target: '#step.RECORD', actions: 'noteAuthorized' },
-              { guard: 'unprivileged', target: '#step.RECORD', actions: 'noteUnprivileged' },
+              { guard: 'isCallerExecuted', target: '#step.RECORD', actions: 'setAuthorizedResult' },
+              { guard: 'isUnprivileged', target: '#step.RECORD', actions: 'setResultWithoutRun' },
             ],
             on: {
               'xstate.done.actor.*': [
-                { guard: 'mayTryAgain', target: 'resting', actions: 'noteAttempt' },
-                { target: '#step.RECORD', actions: 'noteResult' },
+                { guard: 'canRetry', target: 'awaitingRetry', actions: 'scheduleRetry' },
+                { target: '#step.RECORD', actions: 'applyRunResult' },
               ],
               CANCEL: { actions: 'cancelChild' },
             },
           },
-          resting: {
-            entry: 'sayAgain',
+          awaitingRetry: {
+            entry: 'setRetryTimer',
             on: {
-              WAKE: [{ guard: 'due', target: 'retrying' }, { actions: 'sayAgain' }],
-              CANCEL: { target: '#step.RECORD', actions: 'noteGivenUp' },
-              STOP_RETRYING: { target: '#step.RECORD', actions: 'noteGivenUp' },
+              WAKE: [{ guard: 'isRetryDue', target: 'retrying' }, { actions: 'setRetryTimer' }],
+              CANCEL: { target: '#step.RECORD', actions: 'abandonRetry' },
+              STOP_RETRYING: { target: '#step.RECORD', actions: 'abandonRetry' },
             },
           },
           retrying: {
-            entry: 'tryAgain',
+            entry: 'startRetry',
             on: {
-              STARTED: 'performing',
-              'xstate.done.actor.*': { target: '#step.RECORD', actions: 'noteDenial' },
+              STARTED: 'executing',
+              'xstate.done.actor.*': { target: '#step.RECORD', actions: 'applyMediatedRunDenial' },
             },
           },
         },
       },
-      RECORD: { entry: ['compose', 'sayTrace'], always: 'RESPOND' },
-      RESPOND: { type: 'final', entry: 'sayReply' },
+      RECORD: { entry: ['composeResponse', 'recordTrace'], always: 'RESPOND' },
+      RESPOND: { type: 'final', entry: 'sendReply' },
     },
     output: ({ context }) => ({
       step: true,
@@ -329,7 +331,7 @@ export const createStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
       spent: spentAmounts(context),
       produced: producedArtifacts(context),
       // What a tool says of its failure may carry the same data as its result.
-      read: context.result === null && context.tool_words === undefined ? null : readLabel(context, policy),
+      read: context.result === null && context.explanation_ref === undefined ? null : readLabel(context, policy),
       unknown: context.unknown,
       ...repeatOutput(context, policy),
       requested: requestedApproval(context, policy),
@@ -367,8 +369,8 @@ function applyRunResult(step: StepMemory, { output }: DoneEvent, policy: Policy)
   }
   const open = openRequests(step, output, policy);
   if (done?.denied_by) return { fault: denialFault(done.denied_by), phase_failed_at: 'AUTHORIZE', ...open };
-  const words = done?.tool_words === undefined ? {} : { tool_words: done.tool_words };
-  return { fault: executionFault(done?.cause ?? 'INTERNAL'), phase_failed_at: 'EXECUTE', ...open, ...words };
+  const explanation = done?.explanation_ref === undefined ? {} : { explanation_ref: done.explanation_ref };
+  return { fault: executionFault(done?.cause ?? 'INTERNAL'), phase_failed_at: 'EXECUTE', ...open, ...explanation };
 }
 
 /** C95: the request that can be repeated, or the one that no longer has to be. */

@@ -71,8 +71,8 @@ const READS: Readonly<Record<string, string>> = {
 };
 
 const DEFAULT = 'the default of an option';
-const HOME = 'a home is opened from files; a ground without one has its own store and anchor';
-const PARTS = 'the parts of a store are opened from folders; a simulation brings a ground with its own anchor';
+const HOME = 'a home is opened from files; a ground without one has its own store and external head';
+const PARTS = 'the parts of a store are opened from folders; a simulation brings a ground with its own external head';
 const CLIENTS = 'it looks at the programs and files of clients on this machine, and runs no tree';
 const COPY = 'a copy reads and writes files, and runs no tree';
 const DOCTOR = 'an examination measures the disk and reads files, and runs no tree';

@@ -143,12 +143,12 @@ class RecoveryWork {
     const attached = agents.filter(({ link }) => link === 'attached');
     for (const { context } of attached) {
       const input = { kind: 'interrupt', run_id: context.run_id, input_id: `${context.run_id}/interrupt` } as const;
-      await this.#engine.submit(tree_id, { input, materials: [], external: false });
+      await this.#engine.submit(tree_id, { input, materials: [], rememberInputId: false });
     }
     if (agents.length === 0 && isAbandoned(tree)) {
       const input_id = `${tree_id}/abandoned`;
       const input = { kind: 'cancel', run_id: tree_id, input_id, reason: 'interrupted' } as const;
-      await this.#engine.submit(tree_id, { input, materials: [], external: false });
+      await this.#engine.submit(tree_id, { input, materials: [], rememberInputId: false });
     }
     this.#engine.arm(tree);
     return attached.length;

@@ -51,7 +51,7 @@ export interface Submission {
    * True if the caller chose the input id and may send it again, so the store must remember the id. Ids that the engine
    * derives need no memory, because a machine takes a result only while it waits for it.
    */
-  readonly external: boolean;
+  readonly rememberInputId: boolean;
   /** As `TreeInput.checked`. */
   readonly checked?: boolean;
   /**
@@ -121,7 +121,7 @@ export interface Effects {
   canRun?(effect: Effect): boolean;
   /**
    * Whether other processes execute all effects. Then this one accepts only inputs that cause none, and leaves timers
-   * and the duties of workers that are gone to the others.
+   * and the leases of workers that are gone to the others.
    */
   readonly isElsewhere?: boolean;
   /** Measures the usage of a case's sandbox again when it is requested next: another process may have changed it. */
@@ -134,7 +134,7 @@ export interface Effects {
  * Guarantees, which one conformance suite tests for every engine:
  *  1. A tree has one writer; its inputs take effect one after another.
  *  2. Entries, artifacts and marks of one input commit together or not at all.
- *  3. A repeated external input id is a no-op.
+ *  3. A repeated input id of a caller is a no-op.
  *  4. A command runs at most once, after the commit of its decision (a local read may share that commit). Its result
  *     enters at most once.
  *  5. A timer never fires early.

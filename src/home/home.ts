@@ -28,7 +28,7 @@ export { homePaths, type HomePaths, type KeyFolder, type LocalState } from './ho
 
 export interface HomeStores {
   readonly store: LedgerStore;
-  readonly anchor: ExternalHeadStore;
+  readonly externalHeadStore: ExternalHeadStore;
   /** Signs the heads of a home whose heads are not signed yet. Its ledger must have been checked. */
   readonly signHeads?: () => Promise<void>;
 }
@@ -88,8 +88,10 @@ export function openHome(
   }
   const erasureSeal = erasureSealOf(paths, { readOnly });
   const store = openSqliteStore({ ...sqliteFiles(paths), untouched: readOnly, erasureSeal });
-  const { anchor, signed } = openHead(paths, { readOnly });
-  return readOnly || signed ? { store, anchor } : { store, anchor, signHeads: () => signHeads(paths, store, anchor) };
+  const { externalHeadStore, signed } = openHead(paths, { readOnly });
+  return readOnly || signed
+    ? { store, externalHeadStore }
+    : { store, externalHeadStore, signHeads: () => signHeads(paths, store, externalHeadStore) };
 }
 
 /** The files of the SQLite store of a home. */
@@ -111,16 +113,16 @@ export const erasureSealOf =
 export async function signHeads(
   { ledgerKey }: Pick<KeyFolder, 'ledgerKey'>,
   store: LedgerStore,
-  anchor: HeadFile,
+  externalHeadStore: HeadFile,
 ): Promise<void> {
   // The key folder of a home whose heads are not signed is empty, and a copy may have left it out.
   makeFolder(dirname(ledgerKey.privateKey));
   const { signer, settle } = draftLedgerKey(ledgerKey);
-  anchor.sealWith(createHeadSeal(signer));
+  externalHeadStore.sealWith(createHeadSeal(signer));
   const head = await store.head();
   // Twice, so that neither slot of the file contains an unsigned head.
-  await anchor.write(head);
-  await anchor.write(head);
+  await externalHeadStore.write(head);
+  await externalHeadStore.write(head);
   settle();
 }
 
@@ -181,7 +183,7 @@ export function firstKeyOf({ ledgerKey }: Pick<KeyFolder, 'ledgerKey'>): string 
 }
 
 export interface SignableHead {
-  readonly anchor: HeadFile;
+  readonly externalHeadStore: HeadFile;
   readonly signed: boolean;
 }
 
@@ -192,9 +194,9 @@ export function openSignable(
   { readOnly }: { readonly readOnly: boolean },
 ): SignableHead {
   const key = readOnly ? readLedgerVerifier(ledgerKey) : readLedgerSigner(ledgerKey);
-  const anchor = open(key === null ? null : createHeadSeal(key, ledgerKey));
+  const externalHeadStore = open(key === null ? null : createHeadSeal(key, ledgerKey));
   const drafted = key === null ? readDraftedSigner(ledgerKey) : null;
   if (key === null && drafted === null) refuseLostKey(ledgerKey);
-  if (drafted !== null) anchor.sealWith(createHeadSeal(drafted));
-  return { anchor, signed: key !== null };
+  if (drafted !== null) externalHeadStore.sealWith(createHeadSeal(drafted));
+  return { externalHeadStore, signed: key !== null };
 }

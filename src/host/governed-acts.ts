@@ -36,14 +36,14 @@ export interface GovernedActs extends KeyRotations {
 
 /** Also finishes a rotation that an earlier process has left unfinished. */
 export async function openGovernedActs(
-  { store, anchor }: StorageEnvironment,
+  { store, externalHeadStore }: StorageEnvironment,
   keys: KeyFolder | null,
   components: TurnpikeComponents,
 ): Promise<GovernedActs> {
   const { engine, ids, policyCache, history, replayPoints } = components;
   const parts = { engine, store, ids, policyCache };
   const erasing = { engine, archives: store.archives, history, replayPoints };
-  const rotations = await openKeyRotations({ ...components, store, anchor, keys });
+  const rotations = await openKeyRotations({ ...components, store, externalHeadStore, keys });
   // One act at a time: two rotations at once would each continue the key history that both have read, and two calls
   // would use one approval.
   let last: Promise<unknown> = Promise.resolve();

@@ -12,15 +12,17 @@ export function createLedgerChecks(
   records: RecordEffects,
   log: Log,
 ): () => Promise<void> {
-  const { home, state = home, store, anchor } = environment;
+  const { home, state = home, store, externalHeadStore } = environment;
   let isStarted = false;
   return async () => {
     // Again, now that this process is the writer: a copy may have ended since the home was opened.
     if (home !== null) refuseCopied(home.home);
-    await checkArchives(store, anchor);
-    await checkExternalHead(store, anchor, { acceptMissing: !isStarted && environment.acceptMissingHead === true });
+    await checkArchives(store, externalHeadStore);
+    await checkExternalHead(store, externalHeadStore, {
+      acceptMissing: !isStarted && environment.acceptMissingHead === true,
+    });
     await records.open();
-    if ((await anchor.read()) === null) await writeFirstHead(environment, log);
+    if ((await externalHeadStore.read()) === null) await writeFirstHead(environment, log);
     if (!isStarted) await environment.signHeads?.();
     isStarted = true;
     // By now only this process uses the local state, and no effect runs: no command uses a scratch folder.
@@ -29,9 +31,9 @@ export function createLedgerChecks(
 }
 
 /** An empty ledger has no head if its creation was interrupted. Any other ledger without one was accepted above. */
-async function writeFirstHead({ store, anchor }: StorageEnvironment, log: Log): Promise<void> {
+async function writeFirstHead({ store, externalHeadStore }: StorageEnvironment, log: Log): Promise<void> {
   const head = await store.head();
   const { size, root } = head;
   if (size > 0) log.warn('no head was stored on this machine: the head of the ledger is accepted', { size, root });
-  await anchor.write(head);
+  await externalHeadStore.write(head);
 }

@@ -56,8 +56,11 @@ async function openStores(store: LedgerStore, keys: KeyFolder | null, state: Loc
   if (keys === null && headTableOf(store) !== null)
     throw usageError('the database of heads needs the key folder of the ledger, because its heads are signed: name it');
   if (keys === null)
-    return { store, anchor: state === null ? memoryHeadStore(head) : unsignedAnchor(headFile(state.head)) };
-  const { anchor, signed } =
+    return {
+      store,
+      externalHeadStore: state === null ? memoryHeadStore(head) : unsignedHeadStore(headFile(state.head)),
+    };
+  const { externalHeadStore, signed } =
     state === null
       ? openSignable((seal) => addTableHeads(store, keys, signedMemoryHeadStore(head, seal), seal), keys, {
           readOnly: false,
@@ -65,17 +68,19 @@ async function openStores(store: LedgerStore, keys: KeyFolder | null, state: Loc
       : isShared(store)
         ? openSharedHead(store, state, keys, { readOnly: false })
         : openSignable((seal) => headFile(state.head, seal), keys, { readOnly: false });
-  return signed ? { store, anchor } : { store, anchor, signHeads: () => signHeads(keys, store, anchor) };
+  return signed
+    ? { store, externalHeadStore }
+    : { store, externalHeadStore, signHeads: () => signHeads(keys, store, externalHeadStore) };
 }
 
 /**
  * Without a key no note can be verified, so none is read. The ledger may have archives from a time when it had a key.
  */
-const unsignedAnchor = (anchor: HeadFile): ExternalHeadStore => ({
-  read: () => anchor.read(),
-  write: (head) => anchor.write(head),
-  reopen: () => anchor.reopen(),
-  close: () => anchor.close(),
+const unsignedHeadStore = (externalHeadStore: HeadFile): ExternalHeadStore => ({
+  read: () => externalHeadStore.read(),
+  write: (head) => externalHeadStore.write(head),
+  reopen: () => externalHeadStore.reopen(),
+  close: () => externalHeadStore.close(),
 });
 
 /** An agent of a case with the name of such a folder could change its files. Neither folder needs to exist yet. */

@@ -183,9 +183,9 @@ export const openTurnpike = async (options: TurnpikeOptions): Promise<Turnpike> 
 /** `openTurnpike` on an existing environment, which is closed with the Turnpike or if opening fails. */
 export async function openTurnpikeIn(environment: StorageEnvironment, options: TurnpikeOptions): Promise<Turnpike> {
   declareFeatures();
-  const { home, keys = home, state = home, store, anchor } = environment;
+  const { home, keys = home, state = home, store, externalHeadStore } = environment;
   // Close steps, run in reverse order at the end or when opening fails.
-  const opened: CloseStep[] = [() => environment.release?.(), () => store.close(), () => anchor.close()];
+  const opened: CloseStep[] = [() => environment.release?.(), () => store.close(), () => externalHeadStore.close()];
   try {
     const upstreams = await openUpstreams(options);
     opened.push(() => upstreams.close());
@@ -221,7 +221,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
         return engine.hasFailed;
       },
       restart: () => engine.restart(),
-      ...createReadiness({ components, reader, keys, anchor, options }),
+      ...createReadiness({ components, reader, keys, externalHeadStore, options }),
       upstreams: upstreams.problems,
       ...policyAccessOf(components),
       control,
@@ -275,9 +275,9 @@ async function nativeToolsFor({ hooks }: TurnpikeOptions): Promise<readonly Tool
 }
 
 const createReader = (
-  { store, anchor }: StorageEnvironment,
+  { store, externalHeadStore }: StorageEnvironment,
   { history, pace, overlay }: TurnpikeComponents,
-): LedgerReader => new LedgerReader(store, anchor, { history, pace, ...(overlay === undefined ? {} : { overlay }) });
+): LedgerReader => new LedgerReader(store, externalHeadStore, { history, pace, ...(overlay === undefined ? {} : { overlay }) });
 
 /**
  * Closes every component, the newest first, even if one of them fails.

@@ -190,14 +190,14 @@ interface WiredEngineParts extends Omit<EngineParts, 'store' | 'externalHeadStor
 
 /** Creates the engine of the environment with the settings in `options`. */
 function createEngine(
-  { store, anchor, snapshotEntries, ...environment }: StorageEnvironment,
+  { store, externalHeadStore, snapshotEntries, ...environment }: StorageEnvironment,
   options: TurnpikeOptions,
   { overlay, replayPoints, ...parts }: WiredEngineParts,
 ): TreeEngine {
   const { engine = isShared(store) ? sharedEngine : embeddedEngine } = environment;
   return engine({
     ...parts,
-    ...{ store, externalHeadStore: anchor, interpretation: resolveInterpretation(options, parts.log) },
+    ...{ store, externalHeadStore, interpretation: resolveInterpretation(options, parts.log) },
     ...(overlay === undefined ? {} : { overlay }),
     ...(options.liveTreesMax === undefined ? {} : { liveTreesMax: options.liveTreesMax }),
     ...(snapshotEntries === undefined ? {} : { snapshotEntries }),

@@ -2,7 +2,7 @@
 
 import type { AgentEvent, ProposeEvent } from '../../machines/agent.js';
 import type { StartRunEvent } from '../../machines/high-risk-run.js';
-import type { ReportEvent } from '../../machines/external/caller-report.js';
+import type { ReportEvent } from '../../machines/caller-runs/caller-report.js';
 import type { MediatedEvent, ResultEvent } from '../../machines/mediated.js';
 import type { OrchestratorEvent } from '../../machines/orchestrator.js';
 import type { StepEvent } from '../../machines/step.js';
@@ -19,7 +19,7 @@ import type {
 import type { Artifact } from '../core/contract/artifact-ref.js';
 import { toCancelReason } from '../core/contract/free-text.js';
 import { isJsonObject } from '../core/contract/json.js';
-import { attachText } from '../core/step/explanation/tool-words.js';
+import { attachText } from '../core/step/explanation/attached-explanation.js';
 import { InvariantError } from '../core/errors.js';
 import type { Policy } from '../core/policy/policy.js';
 import type { TreeInput } from './decision.js';
@@ -106,8 +106,8 @@ function resultEvent(recorded: ResultInput, materials: readonly Artifact[]): Res
   const material = recorded.result === null ? undefined : materials[0];
   const words = explanation === undefined ? undefined : materials.at(-1);
   if (explanation !== undefined && words !== undefined && status === 'failed') {
-    const tool_words = attachText(explanation, decoder.decode(words.bytes));
-    return { type: 'RESULT', status, cause, result: null, result_ref: recorded.result, tool_words, time };
+    const explanation_ref = attachText(explanation, decoder.decode(words.bytes));
+    return { type: 'RESULT', status, cause, result: null, result_ref: recorded.result, explanation_ref, time };
   }
   if (material === undefined) {
     if (status === 'done') throw new InvariantError('a result that is done must bring its content');

@@ -1,4 +1,4 @@
-import { authorizedResult } from '../../machines/external/external-act.js';
+import { authorizedResult } from '../../machines/caller-runs/caller-run.js';
 import { messageOf, type Fault } from '../core/contract/fault.js';
 import { HASHED_PREFIX } from '../core/contract/free-text.js';
 import { sha256 } from '../core/contract/hash.js';
@@ -17,7 +17,7 @@ export interface RecordedStep {
   readonly payload: Uint8Array;
   readonly result: Uint8Array | null;
   /** The content of `trace.explanation_ref`, if there is one. */
-  readonly tool_words: Uint8Array | null;
+  readonly explanation: Uint8Array | null;
   readonly exposure: Exposure;
   readonly policy: Policy;
 }
@@ -29,7 +29,7 @@ export interface RecordedStep {
 export function rebuildResponse(step: RecordedStep): string {
   const { trace, exposure } = step;
   const { proposal_id, outcome, error_code } = trace;
-  const explanation = toolWordsOf(step) ?? trace.explanation ?? null;
+  const explanation = explanationTextOf(step) ?? trace.explanation ?? null;
   const action = responseAction(step);
   const cause = trace.cause as Fault['cause'];
   const error =
@@ -44,8 +44,8 @@ export function rebuildResponse(step: RecordedStep): string {
   return response;
 }
 
-const toolWordsOf = ({ trace, tool_words }: RecordedStep): string | null =>
-  trace.explanation_ref === undefined || tool_words === null ? null : Buffer.from(tool_words).toString('utf8');
+const explanationTextOf = ({ trace, explanation }: RecordedStep): string | null =>
+  trace.explanation_ref === undefined || explanation === null ? null : Buffer.from(explanation).toString('utf8');
 
 /** A trace names an unknown action by its hash; the response has the name from the payload. */
 function responseAction({ trace: { action, payload: ref }, payload, policy }: RecordedStep): string | null {

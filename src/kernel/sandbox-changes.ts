@@ -45,8 +45,8 @@ export function findSharedCounters(tree: Tree, agent_run_id: string): readonly C
 
 function changeAwaitingRetry(tree: Tree, agent_run_id: string): readonly DecidedChange[] {
   const memory = tree.actorState(stepId(agent_run_id))?.memory as Partial<StepMemory> | undefined;
-  const { again, action, authorization, agent, mediated_runs } = memory ?? {};
-  if (again == null || action == null || authorization?.args == null || agent === undefined) return [];
+  const { next_attempt, action, authorization, agent, mediated_runs } = memory ?? {};
+  if (next_attempt == null || action == null || authorization?.args == null || agent === undefined) return [];
   const first = childRunId(agent_run_id, (mediated_runs ?? 0) + 1);
   const { args, before } = authorization;
   return [{ action, args, before, case_id: agent.case_id, idempotency_key: childRunId(first, 1) }];

@@ -116,7 +116,7 @@ export async function reportAct(
   const { actor } = run;
   const report = { kind: 'report', run_id, status, result: null, match: 'exact', actor } as const;
   const input = { ...report, input_id: `${run_id}/report` };
-  await engine.submit(rootRunIdOf(run_id), { input, materials: [], external: true });
+  await engine.submit(rootRunIdOf(run_id), { input, materials: [], rememberInputId: true });
 }
 
 interface Act {
@@ -131,7 +131,7 @@ async function start({ engine, policyCache, ids }: OperatorParts, operator: Oper
   const { pins: policies, machines, materials } = pinned;
   const open = { kind: 'open', run_id: root, input_id: `${root}/open`, correlation_id: ids.draw('cor_') } as const;
   const given = { case_id: null, taxonomy_versions: null, scope: {}, policies, machines };
-  await engine.submit(root, { input: { ...open, ...given }, materials, external: false });
+  await engine.submit(root, { input: { ...open, ...given }, materials, rememberInputId: false });
   const material: Artifact = { kind: 'request', case_id: null, bytes: Buffer.from(canonicalJson({ ...act })) };
   const role_id = validateField('role', Identifier, operator.role ?? OPERATOR_DEFAULTS.role);
   const input: NewInput = {
@@ -147,7 +147,7 @@ async function start({ engine, policyCache, ids }: OperatorParts, operator: Oper
     inputs: [],
     facts: { artifact_flags: [], label: EMPTY_LABEL },
   };
-  const { refused } = await engine.submit(root, { input, materials: [material], external: false });
+  const { refused } = await engine.submit(root, { input, materials: [material], rememberInputId: false });
   // The pins of the tree are not known: the policy files must be pinned first.
   if (refused) throw deniedError(act.action, 'pin.missing', root);
   return `${root}.1`;
@@ -201,7 +201,11 @@ async function resume(parts: OperatorParts, operator: Operator, run_id: string, 
     actor: { actor_type: 'human', actor_id: operator.actor },
     role_id,
   };
-  const { refused, repeat_of } = await engine.submit(rootRunIdOf(run_id), { input, materials: [], external: true });
+  const { refused, repeat_of } = await engine.submit(rootRunIdOf(run_id), {
+    input,
+    materials: [],
+    rememberInputId: true,
+  });
   if (refused || repeat_of !== null) throw resumedError(act.action, run_id);
   return grant;
 }

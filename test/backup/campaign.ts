@@ -211,14 +211,14 @@ async function readHome(home: string) {
     readOnly: true,
     erasureSeal: erasureSealOf(paths, { readOnly: true }),
   });
-  const { anchor } = openHead(paths, { readOnly: true });
+  const { externalHeadStore } = openHead(paths, { readOnly: true });
   try {
-    const { difference } = await new LedgerReader(store, anchor).replay();
+    const { difference } = await new LedgerReader(store, externalHeadStore).replay();
     let traces = 0;
     for await (const { type } of store.log()) traces += type === 'step_trace' ? 1 : 0;
     return { difference, traces };
   } finally {
-    await anchor.close();
+    await externalHeadStore.close();
     await store.close();
   }
 }

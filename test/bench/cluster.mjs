@@ -270,7 +270,7 @@ async function settlement() {
 
 /** How many effects have no recorded outcome. */
 async function effects() {
-  const { rows } = await client.query(`SELECT count(*)::integer AS count FROM duties WHERE kind = 'effect'`);
+  const { rows } = await client.query(`SELECT count(*)::integer AS count FROM leases WHERE kind = 'effect'`);
   return rows[0].count;
 }
 

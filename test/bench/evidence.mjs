@@ -89,9 +89,9 @@ const [name] = positionals;
 if (values.child) {
   const home = homePaths(values.home);
   const history = sqliteHistoryCache(home.history);
-  const { store, anchor } = openHome(home, { readOnly: true });
+  const { store, externalHeadStore } = openHome(home, { readOnly: true });
   const work = { verify, replay, points }[name];
-  await work({ reader: new LedgerReader(store, anchor, history), store });
+  await work({ reader: new LedgerReader(store, externalHeadStore, history), store });
   await history.close();
   await store.close();
 } else {

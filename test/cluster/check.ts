@@ -72,7 +72,7 @@ async function saveEvidence({ cluster, history }: Evidence, reader: LedgerReader
 const ORDER = `SELECT count(*) AS wrong FROM (
   SELECT commit_no <= lag(commit_no) OVER (PARTITION BY tree_id ORDER BY seq) AS falls FROM blocks
   UNION ALL SELECT log_index <= lag(log_index) OVER (PARTITION BY tree_id ORDER BY seq) FROM log) AS f WHERE falls`;
-const UNFINISHED = `SELECT (SELECT count(*) FROM duties) AS duties, (SELECT count(*) FROM pending) AS pending`;
+const UNFINISHED = `SELECT (SELECT count(*) FROM leases) AS leases, (SELECT count(*) FROM pending) AS pending`;
 
 async function settled({ tally, cluster }: Evidence): Promise<void> {
   await cluster.ready();
@@ -81,10 +81,10 @@ async function settled({ tally, cluster }: Evidence): Promise<void> {
   while (Date.now() < end) {
     await pause(250);
     const [row] = await cluster.query(UNFINISHED).catch(() => []);
-    left = row === undefined ? 'unknown' : `${String(row['duties'])} duties, ${String(row['pending'])} pending appends`;
-    if (left === '0 duties, 0 pending appends') break;
+    left = row === undefined ? 'unknown' : `${String(row['leases'])} leases, ${String(row['pending'])} pending appends`;
+    if (left === '0 leases, 0 pending appends') break;
   }
-  tally.that(left.startsWith('0 duties, 0'), () => `after ${SETTLE_MS} ms there are still ${left}`);
+  tally.that(left.startsWith('0 leases, 0'), () => `after ${SETTLE_MS} ms there are still ${left}`);
   const [row] = await cluster.query(ORDER);
   tally.that(Number(row?.['wrong']) === 0, () => `${String(row?.['wrong'])} appends are numbered in the wrong order`);
 }

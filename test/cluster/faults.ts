@@ -61,7 +61,7 @@ const STATEMENTS = [
   'turnpike_commit',
   'turnpike_commit',
   'integrate_appends',
-  'UPDATE duties',
+  'UPDATE leases',
   'FOR UPDATE',
   'COMMIT',
   'SELECT',

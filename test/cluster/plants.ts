@@ -12,7 +12,7 @@ import type { Plant } from './worker-options.js';
 
 interface Parts {
   readonly store: SharedLedgerStore;
-  readonly anchor: ExternalHeadStore;
+  readonly externalHeadStore: ExternalHeadStore;
   readonly places: Places;
 }
 
@@ -28,7 +28,7 @@ const replaced = (store: SharedLedgerStore, methods: Partial<SharedLedgerStore>)
 const isUnknown = (error: unknown): boolean => error instanceof LedgerError && error.code === 'LEDGER_COMMIT_UNKNOWN';
 
 /** The store of a worker with a planted fault. */
-export function plantIn(plant: Plant, { store, anchor, places }: Parts): SharedLedgerStore {
+export function plantIn(plant: Plant, { store, externalHeadStore, places }: Parts): SharedLedgerStore {
   switch (plant) {
     case 'no compare-and-set':
       return replaced(store, {
@@ -50,15 +50,15 @@ export function plantIn(plant: Plant, { store, anchor, places }: Parts): SharedL
       });
     case 'interrupted without proof':
       return replaced(store, {
-        claimDuties: async (graceMs, limit, except) =>
-          (await store.claimDuties(graceMs, limit, except)).map((duty) => ({ ...duty, isDead: true })),
+        claimLeases: async (graceMs, limit, except) =>
+          (await store.claimLeases(graceMs, limit, except)).map((lease) => ({ ...lease, isDead: true })),
       });
     case 'guard without grace':
-      return replaced(store, { claimDuties: (_graceMs, limit, except) => store.claimDuties(0, limit, except) });
+      return replaced(store, { claimLeases: (_graceMs, limit, except) => store.claimLeases(0, limit, except) });
     case 'signing before commit':
       return replaced(store, {
         integrate: async (integration) => {
-          await anchor.write(integration.head);
+          await externalHeadStore.write(integration.head);
           return store.integrate(integration);
         },
       });

@@ -55,22 +55,22 @@ const noted = (effects: Effects): Effects => ({
 });
 
 /** Notes every head that it writes, in their order, with the size of the stored log right before. */
-function notedHeads(anchor: ExternalHeadStore, store: SharedLedgerStore): ExternalHeadStore {
+function notedHeads(externalHeadStore: ExternalHeadStore, store: SharedLedgerStore): ExternalHeadStore {
   let last: Promise<unknown> = Promise.resolve();
   const write: ExternalHeadStore['write'] = async (head) => {
     const { size } = await store.head().catch(() => ({ size: null }));
     note(places, { at: 'head', size: head.size, root: head.root, stored: size, worker });
-    await anchor.write(head);
+    await externalHeadStore.write(head);
   };
   return {
-    read: () => anchor.read(),
+    read: () => externalHeadStore.read(),
     write: (head) => {
       const writing = last.then(() => write(head));
       last = writing.catch(() => undefined);
       return writing;
     },
-    reopen: () => last.then(() => anchor.reopen()),
-    close: () => last.then(() => anchor.close()),
+    reopen: () => last.then(() => externalHeadStore.reopen()),
+    close: () => last.then(() => externalHeadStore.close()),
   };
 }
 
@@ -82,10 +82,15 @@ async function open(): Promise<Turnpike> {
     await opened.close();
     throw error;
   });
-  const anchor = notedHeads(environment.anchor, opened);
-  const store = plantIn(plant, { store: opened, anchor, places });
+  const externalHeadStore = notedHeads(environment.externalHeadStore, opened);
+  const store = plantIn(plant, { store: opened, externalHeadStore, places });
   return openTurnpikeIn(
-    { ...environment, store, anchor, engine: (parts) => sharedEngine({ ...parts, effects: noted(parts.effects) }) },
+    {
+      ...environment,
+      store,
+      externalHeadStore,
+      engine: (parts) => sharedEngine({ ...parts, effects: noted(parts.effects) }),
+    },
     {
       ...folders,
       ...{ store, clock, control: false, log: winstonLog('warn'), tools: toolsOf(places) },

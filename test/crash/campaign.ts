@@ -81,7 +81,7 @@ const RECOVERIES: readonly (readonly [Point, number])[] = [
   ['settle.after', 1],
   ['commit.before', 1],
   ['commit.after', NTH_MAX],
-  ['anchor.after', NTH_MAX],
+  ['externalHeadStore.after', NTH_MAX],
 ];
 
 /** Kills a process at work, and then the recovering processes at every point of the recovery, on one home. */

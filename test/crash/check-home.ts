@@ -33,16 +33,16 @@ export async function furnish(places: Places): Promise<void> {
 
 /** The home as the dead process left it: acknowledged responses are in the ledger, and no effect ran twice. */
 export async function checkKilled(tally: Tally, places: Places, said: readonly Said[], label: string): Promise<void> {
-  const { store, anchor } = openHome(homePaths(places.home), { readOnly: true });
+  const { store, externalHeadStore } = openHome(homePaths(places.home), { readOnly: true });
   try {
-    const reader = new LedgerReader(store, anchor);
+    const reader = new LedgerReader(store, externalHeadStore);
     await checkProofs(tally, reader, label);
     const facts = await factsOf(reader);
     checkSaid(tally, said, facts, label);
     checkJournal(tally, places, facts, label);
   } finally {
     await store.close();
-    await anchor.close();
+    await externalHeadStore.close();
   }
 }
 

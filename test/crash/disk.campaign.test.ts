@@ -54,7 +54,7 @@ test(
 test(
   'D2 C35: a failed commit or head write (ENOSPC, EIO) stops everything, and the next opening completes the ledger',
   async () => {
-    expectNothing(await portFaults(options, ['commit.before', 'commit.after', 'anchor.before'], 16));
+    expectNothing(await portFaults(options, ['commit.before', 'commit.after', 'externalHeadStore.before'], 16));
   },
   MS_MAX,
 );

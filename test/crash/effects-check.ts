@@ -28,9 +28,9 @@ type Verdict = 'none' | 'success' | 'failed' | 'unknown';
 
 /** As the dead process left it: no effect twice, none without an intent, own rows exactly with their outcomes. */
 export async function checkKilledEffects(tally: Tally, places: Places, label: string): Promise<void> {
-  const { store, anchor } = openHome(homePaths(places.home), { readOnly: true });
+  const { store, externalHeadStore } = openHome(homePaths(places.home), { readOnly: true });
   try {
-    const facts = await factsOf(new LedgerReader(store, anchor));
+    const facts = await factsOf(new LedgerReader(store, externalHeadStore));
     const counts = countsIn(places);
     const begun = new Set([...facts.records.values()].filter(hasBegun).map(({ run_name }) => run_name));
     for (const act of actsOf('w1')) {
@@ -45,7 +45,7 @@ export async function checkKilledEffects(tally: Tally, places: Places, label: st
     checkKeys(tally, places, facts, label);
   } finally {
     await store.close();
-    await anchor.close();
+    await externalHeadStore.close();
   }
 }
 

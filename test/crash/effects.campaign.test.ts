@@ -25,7 +25,7 @@ test(
     const counted = (what: string): number => notes.get(what) ?? 0;
     // The whole life was enumerated: every commit and head write, and the points around every effect.
     expect(counted('commit.before')).toBeGreaterThan(6);
-    for (const point of ['commit.after', 'anchor.before', 'anchor.after']) {
+    for (const point of ['commit.after', 'externalHeadStore.before', 'externalHeadStore.after']) {
       expect([point, counted(point)]).toEqual([point, counted('commit.before')]);
     }
     expect(counted('effect.before')).toBe(3);

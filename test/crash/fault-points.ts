@@ -3,8 +3,8 @@
 export const POINTS = [
   'commit.before',
   'commit.after',
-  'anchor.before',
-  'anchor.after',
+  'externalHeadStore.before',
+  'externalHeadStore.after',
   'effect.before',
   // The effect is half done: a rename has both names, a write has its temporary file.
   'effect.mid',

@@ -27,7 +27,7 @@ export interface Laying {
   readonly life: string;
   readonly planted?: Planted;
   /** From this write on, the head file is silently not written. */
-  readonly anchorStuckFrom?: number;
+  readonly headStuckFrom?: number;
   /** What an embedding service supplies: its policy, its tools and its tables. */
   readonly service?: Partial<TurnpikeOptions>;
   /** Wraps the records in the ledger's own database. */
@@ -53,7 +53,7 @@ export interface Opened {
 export async function openAt(laying: Laying): Promise<Opened> {
   const { places, hooks, life } = laying;
   const paths = isVacant(places.home) ? await createHome(places.home) : homePaths(places.home);
-  const { store, anchor } = openHome(paths, { readOnly: false });
+  const { store, externalHeadStore } = openHome(paths, { readOnly: false });
   const lag: Lag = { committed: 0, vouched: 0, most: 0 };
   const files = openSandbox({ root: paths.sandbox });
   const sandbox = new JournalledSandbox({ ...laying, sandbox: files, root: paths.sandbox });
@@ -62,7 +62,7 @@ export async function openAt(laying: Laying): Promise<Opened> {
       {
         home: paths,
         store: new HookedStore(store, laying, lag),
-        anchor: new HookedAnchor(anchor, hooks, lag, laying.anchorStuckFrom ?? Infinity),
+        externalHeadStore: new HookedHeadStore(externalHeadStore, hooks, lag, laying.headStuckFrom ?? Infinity),
       },
       {
         ...laying.service,
@@ -128,7 +128,7 @@ class HookedStore extends ForwardingStore {
   };
 }
 
-class HookedAnchor implements ExternalHeadStore {
+class HookedHeadStore implements ExternalHeadStore {
   readonly #inner: ExternalHeadStore;
   readonly #hooks: Hooks;
   readonly #lag: Lag;
@@ -152,12 +152,12 @@ class HookedAnchor implements ExternalHeadStore {
   }
 
   async write(head: Pick<LogHead, 'size' | 'root'>): Promise<void> {
-    this.#hooks.pass('anchor.before');
+    this.#hooks.pass('externalHeadStore.before');
     this.#writes += 1;
     if (this.#writes < this.#stuckFrom) {
       await this.#inner.write(head);
       this.#lag.vouched = head.size;
     }
-    this.#hooks.pass('anchor.after');
+    this.#hooks.pass('externalHeadStore.after');
   }
 }

@@ -11,7 +11,12 @@ import { append, journalOf, type Places } from './journal.js';
 import { Tally } from './tally.js';
 import { work, type Said } from './workload.js';
 
-const POINTS_OF_PORTS: readonly Point[] = ['commit.before', 'commit.after', 'anchor.before', 'anchor.after'];
+const POINTS_OF_PORTS: readonly Point[] = [
+  'commit.before',
+  'commit.after',
+  'externalHeadStore.before',
+  'externalHeadStore.after',
+];
 /** A store may throw the port's error, or the system's. */
 const ERRORS = [
   { code: 'ENOSPC', error: (): Error => unavailable(errnoError('ENOSPC')) },
@@ -98,7 +103,7 @@ function checkClosed(
   label: string,
 ): void {
   for (const line of said.slice(before)) tally.note(line.said === 'error' ? line.code : line.said);
-  if (point.startsWith('anchor')) return;
+  if (point.startsWith('externalHeadStore')) return;
   const journal = journalOf(places);
   const after = journal.slice(journal.findIndex(({ at }) => at === 'fault'));
   const begun = after.filter(({ at }) => at === 'begin');

@@ -40,7 +40,7 @@ const STOPS: readonly Moment[] = [
   { point: 'commit.before', nth: 3 },
   { point: 'commit.before', nth: 6 },
   { point: 'commit.before', nth: 9 },
-  { point: 'anchor.before', nth: 4 },
+  { point: 'externalHeadStore.before', nth: 4 },
   { point: 'effect.before', nth: 3 },
 ];
 

@@ -15,7 +15,7 @@ export async function tornHead(options: CampaignOptions, step = 1): Promise<Tall
   const tally = new Tally('torn head file');
   const base = await baseOf(options, 'head', [], true);
   const whole = base.files['ledger.head'] ?? Buffer.alloc(0);
-  const { store, anchor } = openHome(homePaths(base.places.home), { readOnly: true });
+  const { store, externalHeadStore } = openHome(homePaths(base.places.home), { readOnly: true });
   try {
     let index = 0;
     for (const damage of everyByte(whole)) {
@@ -24,7 +24,7 @@ export async function tornHead(options: CampaignOptions, step = 1): Promise<Tall
     }
   } finally {
     await store.close();
-    await anchor.close();
+    await externalHeadStore.close();
   }
   return tally;
 }
@@ -40,12 +40,12 @@ async function damaged(
   const label = `ledger.head ${name}`;
   writeFileSync(path, apply(base.files['ledger.head'] ?? Buffer.alloc(0)));
   tally.cases += 1;
-  const { anchor } = openHead({ ...homePaths(base.places.home), head: path }, { readOnly: true });
+  const { externalHeadStore } = openHead({ ...homePaths(base.places.home), head: path }, { readOnly: true });
   try {
-    const head = await anchor.read();
+    const head = await externalHeadStore.read();
     const behind = base.head - (head?.size ?? 0);
     // The opening compares the ledger with the older head as well as it can.
-    await checkExternalHead(store, anchor);
+    await checkExternalHead(store, externalHeadStore);
     tally.that(head !== null && behind >= 0, () => `${label}: says ${JSON.stringify(head)}`);
     tally.note(behind === 0 ? 'says the newest head' : 'says the head before it');
     tally.most('most entries behind', behind);
@@ -54,6 +54,6 @@ async function damaged(
     tally.that(code === 'LEDGER_TAMPERED', () => `${label}: ${String(error)}`);
     tally.note(`refused ${code}`);
   } finally {
-    await anchor.close();
+    await externalHeadStore.close();
   }
 }

@@ -38,7 +38,7 @@ export async function tornWal(options: CampaignOptions, step = 1): Promise<Tally
   // What the head file covers, and what it does not know yet.
   for (const { name, more } of [
     { name: 'wal', more: [] },
-    { name: 'wal-behind', more: ['--anchor-stuck', '9'] },
+    { name: 'wal-behind', more: ['--head-stuck', '9'] },
   ]) {
     const base = await baseOf(options, name, more, true, SIZES);
     const torn = new TornHome(base, tempFolder('torn'), await vouchedBy(base));
@@ -52,9 +52,9 @@ export async function tornWal(options: CampaignOptions, step = 1): Promise<Tally
 }
 
 async function vouchedBy({ places }: Base): Promise<ExternalHead | null> {
-  const { anchor } = openHead(homePaths(places.home), { readOnly: true });
-  const head = await anchor.read();
-  await anchor.close();
+  const { externalHeadStore } = openHead(homePaths(places.home), { readOnly: true });
+  const head = await externalHeadStore.read();
+  await externalHeadStore.close();
   return head;
 }
 

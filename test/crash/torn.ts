@@ -73,7 +73,7 @@ const BASES = {
   closed: { more: [], killed: false },
   killed: { more: [], killed: true },
   /** Its head file is no longer written after a while. */
-  behind: { more: ['--anchor-stuck', '9'], killed: true },
+  behind: { more: ['--head-stuck', '9'], killed: true },
 } as const;
 type BaseKind = keyof typeof BASES;
 
@@ -113,11 +113,11 @@ async function workedOff(victim: Victim): Promise<void> {
 }
 
 async function contentsOf(places: Places, said: readonly Said[]) {
-  const { store, anchor } = openHome(homePaths(places.home), { readOnly: true });
+  const { store, externalHeadStore } = openHome(homePaths(places.home), { readOnly: true });
   try {
     const texts: string[] = [];
     for await (const { text } of store.log()) texts.push(text);
-    const { traces } = await factsOf(new LedgerReader(store, anchor));
+    const { traces } = await factsOf(new LedgerReader(store, externalHeadStore));
     const responses = said.filter((line) => line.said === 'response');
     const printed = new Set(responses.map(({ run_id, response_sha256 }) => `${run_id} ${response_sha256}`));
     const acknowledged = traces
@@ -126,10 +126,10 @@ async function contentsOf(places: Places, said: readonly Said[]) {
     const inputs = responses.flatMap(({ run_id, input_id }) =>
       input_id === null ? [] : [[run_id.split('.', 1)[0] ?? '', input_id] as const],
     );
-    return { texts, acknowledged, inputs, head: (await anchor.read())?.size ?? 0 };
+    return { texts, acknowledged, inputs, head: (await externalHeadStore.read())?.size ?? 0 };
   } finally {
     await store.close();
-    await anchor.close();
+    await externalHeadStore.close();
   }
 }
 
@@ -159,9 +159,9 @@ async function damaged(
 async function vouchForNothing(places: Places): Promise<void> {
   const paths = homePaths(places.home);
   rmSync(paths.head);
-  const { anchor } = openHead(paths, { readOnly: false });
-  await anchor.write({ size: EMPTY_HEAD.size, root: EMPTY_HEAD.root });
-  await anchor.close();
+  const { externalHeadStore } = openHead(paths, { readOnly: false });
+  await externalHeadStore.write({ size: EMPTY_HEAD.size, root: EMPTY_HEAD.root });
+  await externalHeadStore.close();
 }
 
 /** @returns the texts of a ledger that seems to be intact, or the finding */
@@ -206,11 +206,11 @@ async function judge(tally: Tally, places: Places, base: Base, texts: readonly s
   const lost = base.acknowledged.filter((log_index) => log_index >= kept);
   tally.most('most responses lost above the head', lost.length);
   if (kept < base.texts.length) return;
-  const { store, anchor } = openHome(homePaths(places.home), { readOnly: true });
+  const { store, externalHeadStore } = openHome(homePaths(places.home), { readOnly: true });
   for (const [tree_id, input_id] of base.inputs) {
     const found = await inputOf(store, tree_id, input_id).catch(() => null);
     if (found === null) tally.note('input marks lost');
   }
   await store.close();
-  await anchor.close();
+  await externalHeadStore.close();
 }

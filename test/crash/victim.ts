@@ -22,7 +22,7 @@ const { values } = parseArgs({
     'kill-at': { type: 'string' },
     'stop-at': { type: 'string' },
     planted: { type: 'string', default: 'none' },
-    'anchor-stuck': { type: 'string' },
+    'head-stuck': { type: 'string' },
     'open-only': { type: 'boolean', default: false },
     hold: { type: 'boolean', default: false },
   },
@@ -46,7 +46,7 @@ async function open(): Promise<Opened | null> {
       hooks: new FaultPoints(moment === undefined ? null : momentOf(moment), act),
       life: values.life,
       planted: values.planted as Planted,
-      ...(values['anchor-stuck'] === undefined ? {} : { anchorStuckFrom: Number(values['anchor-stuck']) }),
+      ...(values['head-stuck'] === undefined ? {} : { headStuckFrom: Number(values['head-stuck']) }),
     });
   } catch (error) {
     const code = codeOf(error);

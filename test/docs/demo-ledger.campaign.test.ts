@@ -30,8 +30,8 @@ let traces: readonly StepTrace[];
 beforeAll(async () => {
   await built();
   expect(await run('docs/examples/start.mjs', [folder], ROOT)).toMatchObject({ status: 0 });
-  const { store, anchor } = openHome(homePaths(join(folder, 'home')), { readOnly: true });
-  reader = new LedgerReader(store, anchor);
+  const { store, externalHeadStore } = openHome(homePaths(join(folder, 'home')), { readOnly: true });
+  reader = new LedgerReader(store, externalHeadStore);
   close = () => store.close();
   for await (const { root_run_id, runs } of reader.trees()) {
     records.push(...runs);

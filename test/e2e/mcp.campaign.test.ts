@@ -74,9 +74,9 @@ async function killed({ client, transport }: Started): Promise<void> {
 
 /** The ledger as a reader sees it, after verification and replay. */
 async function ledger(): Promise<Entry[]> {
-  const { store, anchor } = openHome(homePaths(join(folder, '.turnpike')), { readOnly: true });
+  const { store, externalHeadStore } = openHome(homePaths(join(folder, '.turnpike')), { readOnly: true });
   try {
-    const reader = new LedgerReader(store, anchor);
+    const reader = new LedgerReader(store, externalHeadStore);
     expect(await reader.verify()).toMatchObject({ ok: true });
     expect(await reader.replay()).toMatchObject({ ok: true });
     const entries: Entry[] = [];

@@ -24,10 +24,10 @@ async function start(
   const faulty = new FaultyStore(store);
   const clock = new ManualClock();
   const world = new World();
-  const anchor = memoryHeadStore(await store.head());
+  const externalHeadStore = memoryHeadStore(await store.head());
   const engine = embeddedEngine({
     store: faulty,
-    externalHeadStore: anchor,
+    externalHeadStore,
     clock,
     log: winstonLog('silent'),
     effects: world,
@@ -40,7 +40,7 @@ async function start(
   return {
     engine,
     store: faulty,
-    anchor,
+    externalHeadStore,
     clock,
     world,
     crash: async () => start(await again(), liveTreesMax, again, dispose),

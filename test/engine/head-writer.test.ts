@@ -18,18 +18,18 @@ async function bench(over: (store: LedgerStore) => Partial<LedgerStore> = () => 
   const inner = memoryStore({ state: new MemoryState({ integrates }) });
   const store: LedgerStore = Object.assign(new ForwardingStore(inner), over(inner));
   const scribe = await scribeOf(store);
-  const anchor = memoryHeadStore(await store.head());
+  const externalHeadStore = memoryHeadStore(await store.head());
   const failures: unknown[] = [];
   const make = () =>
-    new HeadWriter({ store, externalHeadStore: anchor, known: null, onFailed: (error) => void failures.push(error) });
+    new HeadWriter({ store, externalHeadStore, known: null, onFailed: (error) => void failures.push(error) });
   const write = (n: number) => store.commit(scribe.prepare([opening(treeId(n))]));
-  return { store, anchor, failures, make, write };
+  return { store, externalHeadStore, failures, make, write };
 }
 
 test.each(Array.from({ length: 48 }, (_, turns) => turns))(
   'D15: a commit %i turns after another one is in the written head',
   async (turns) => {
-    const { store, anchor, failures, make, write } = await bench();
+    const { store, externalHeadStore, failures, make, write } = await bench();
     const heads = make();
     await heads.start();
     await write(1);
@@ -40,14 +40,14 @@ test.each(Array.from({ length: 48 }, (_, turns) => turns))(
     await heads.stop(() => false);
     const { size, root } = await store.head();
     expect(size).toBe(2);
-    expect(await anchor.read()).toEqual({ size, root });
+    expect(await externalHeadStore.read()).toEqual({ size, root });
     expect(failures).toEqual([]);
   },
 );
 
 test('D15: an integration with a lost response is in the head that is written', async () => {
   let lost = 0;
-  const { store, anchor, failures, make, write } = await bench((inner) => ({
+  const { store, externalHeadStore, failures, make, write } = await bench((inner) => ({
     integrate: async (integration) => {
       const answer = await inner.integrate(integration);
       if ((lost += 1) > 1) return answer;
@@ -61,46 +61,46 @@ test('D15: an integration with a lost response is in the head that is written', 
   await heads.stop(() => false);
   const { size, root } = await store.head();
   expect([size, lost]).toEqual([1, 1]);
-  expect(await anchor.read()).toEqual({ size, root });
+  expect(await externalHeadStore.read()).toEqual({ size, root });
   expect(failures).toEqual([]);
 });
 
 test('D15: appends that an earlier process left pending are in the head that a stop writes', async () => {
-  const { store, anchor, make, write } = await bench();
+  const { store, externalHeadStore, make, write } = await bench();
   await write(1);
   const heads = make();
   await heads.start();
   await heads.stop(() => false);
-  expect((await anchor.read())?.size).toBe(1);
+  expect((await externalHeadStore.read())?.size).toBe(1);
   expect((await store.head()).size).toBe(1);
 });
 
 test('D15: a confirmed head covers what was integrated, and is in the head file, for every store', async () => {
   for (const integrates of [false, true]) {
-    const { store, anchor, make, write } = await bench(() => ({}), integrates);
+    const { store, externalHeadStore, make, write } = await bench(() => ({}), integrates);
     const heads = make();
     await heads.start();
     heads.onCommitted(await write(1), false);
     await heads.waitUntilIntegrated();
-    expect((await anchor.read())?.size).toBe(0);
+    expect((await externalHeadStore.read())?.size).toBe(0);
     const { size, root } = await store.head();
     expect(await heads.confirm()).toMatchObject({ size: 1, root });
-    expect(await anchor.read()).toEqual({ size, root });
+    expect(await externalHeadStore.read()).toEqual({ size, root });
     await heads.stop(() => false);
   }
 });
 
 test('D15: a confirmed head is in the head file if an earlier process ended before it wrote that head', async () => {
   for (const integrates of [false, true]) {
-    const { store, anchor, make, write } = await bench(() => ({}), integrates);
+    const { store, externalHeadStore, make, write } = await bench(() => ({}), integrates);
     await write(1);
     if (!integrates) await make().start();
-    expect((await anchor.read())?.size).toBe(0);
+    expect((await externalHeadStore.read())?.size).toBe(0);
     const heads = make();
     await heads.start();
     const { size, root } = await store.head();
     expect(await heads.confirm()).toMatchObject({ size: 1, root });
-    expect(await anchor.read()).toEqual({ size, root });
+    expect(await externalHeadStore.read()).toEqual({ size, root });
     await heads.stop(() => false);
   }
 });

@@ -26,7 +26,7 @@ function openQueue(limits = SHARED_LIMITS) {
 
 const inputOf = (tree_id: string): QueuedInput => ({
   tree_id,
-  submission: { input: { kind: 'wake', run_id: tree_id, input_id: 'wake' }, materials: [], external: false },
+  submission: { input: { kind: 'wake', run_id: tree_id, input_id: 'wake' }, materials: [], rememberInputId: false },
   resolve: () => undefined,
   reject: () => undefined,
   queuedAt: 0,

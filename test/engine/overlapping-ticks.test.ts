@@ -33,7 +33,7 @@ const opened: GatedHarness[] = [];
 
 async function openWorker(state: MemoryState): Promise<GatedHarness> {
   const store = new GatedSharedStore(memorySharedStore({ state }));
-  const [world, clock, anchor] = [new World(), new TwoClocks(), memoryHeadStore(await store.head())];
+  const [world, clock, externalHeadStore] = [new World(), new TwoClocks(), memoryHeadStore(await store.head())];
   const observed: string[] = [];
   const engine = sharedEngine({
     commitObserver: {
@@ -42,7 +42,7 @@ async function openWorker(state: MemoryState): Promise<GatedHarness> {
       },
       onEvict: () => undefined,
     },
-    ...{ store, clock, externalHeadStore: anchor, effects: world, listener: world },
+    ...{ store, clock, externalHeadStore, effects: world, listener: world },
     log: winstonLog('silent'),
     secrets: ephemeralKey(),
     defer: (task) => void setImmediate(task),
@@ -57,7 +57,7 @@ async function openWorker(state: MemoryState): Promise<GatedHarness> {
     await store.close();
   };
   const harness: GatedHarness = {
-    ...{ engine, store, anchor, clock, world, observed, stop },
+    ...{ engine, store, externalHeadStore, clock, world, observed, stop },
     crash: () => Promise.reject(new Error('unused')),
   };
   opened.push(harness);
@@ -203,7 +203,7 @@ describe('a tick that is decided while the commit before it is in flight', () =>
     noting(ended, 'other', think(worker, OTHER, 't'));
     await sent(2);
     let asked = 0;
-    worker.store.isPerforming = () => {
+    worker.store.isActive = () => {
       asked += 1;
       return Promise.resolve(false);
     };

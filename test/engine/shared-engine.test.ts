@@ -15,10 +15,10 @@ import { workersConformance, type SharedHarness } from './workers.conformance.js
 async function openWorker(state: MemoryState, clock = new ManualClock(), liveTreesMax = 1_024): Promise<SharedHarness> {
   const store = new FaultySharedStore(memorySharedStore({ state }));
   const world = new World();
-  const anchor = memoryHeadStore(await store.head());
+  const externalHeadStore = memoryHeadStore(await store.head());
   const engine = sharedEngine({
     store,
-    externalHeadStore: anchor,
+    externalHeadStore,
     clock,
     log: winstonLog('silent'),
     effects: world,
@@ -31,7 +31,7 @@ async function openWorker(state: MemoryState, clock = new ManualClock(), liveTre
   return {
     engine,
     store,
-    anchor,
+    externalHeadStore,
     clock,
     world,
     isShared: true,

@@ -64,8 +64,8 @@ async function open(): Promise<void> {
   await engine.start();
 }
 
-const submit = (tree: string, input: NewInput, materials: readonly Artifact[] = [], external = false) =>
-  engine.submit(tree, { input, materials, external });
+const submit = (tree: string, input: NewInput, materials: readonly Artifact[] = [], rememberInputId = false) =>
+  engine.submit(tree, { input, materials, rememberInputId });
 
 function openTree(tree: string): Promise<unknown> {
   const [lanes, roles, actions] = POLICIES.map((artifact) => {
@@ -100,10 +100,10 @@ const startAgent = (tree: string, input_id: string) =>
     budget: null,
   });
 
-function propose(run_id: string, payload: object, input_id: string, external = false) {
+function propose(run_id: string, payload: object, input_id: string, rememberInputId = false) {
   const artifact: Artifact = { kind: 'raw_payload', case_id: 'case-1', bytes: Buffer.from(JSON.stringify(payload)) };
   const input = { kind: 'proposal', run_id, input_id, payload: artifactRef(artifact), tokens: null } as const;
-  return submit(run_id.split('.')[0]!, input, [artifact], external);
+  return submit(run_id.split('.')[0]!, input, [artifact], rememberInputId);
 }
 
 async function traces(tree: string): Promise<StepTrace[]> {
@@ -132,7 +132,7 @@ test('C19: a proposal of one agent run is never replayed to another, whose own s
   ]);
 });
 
-test('D4: a rejected external input may be sent again under its id, and an accepted one may not', async () => {
+test('D4: a rejected input of a caller may be sent again under its id, and an accepted one may not', async () => {
   await open();
   await openTree(TREE);
   await startAgent(TREE, 'first');

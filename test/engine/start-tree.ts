@@ -13,15 +13,15 @@ export const submit = (
   tree: string,
   input: NewInput,
   materials: readonly Artifact[] = [],
-  external = false,
-) => harness.engine.submit(tree, { input, materials, external });
+  rememberInputId = false,
+) => harness.engine.submit(tree, { input, materials, rememberInputId });
 
 /** The case of a tree, and who acts in it. */
 export interface TreeOwner {
   readonly case_id: string;
   readonly actor_id: string;
   /** Whether a caller has chosen the ids of the inputs, as for the run of a key. */
-  readonly external?: boolean;
+  readonly rememberInputId?: boolean;
 }
 
 /** Opens a tree with an agent. Conditions and counters follow the lanes, roles and actions. */
@@ -30,7 +30,7 @@ export async function start(
   tree: string,
   link: { link: 'attached' | 'remote'; idle_ms: number | null } = { link: 'attached', idle_ms: null },
   policies: readonly Artifact[] = POLICIES,
-  { case_id, actor_id, external = false }: TreeOwner = { case_id: 'case-1', actor_id: 'tester' },
+  { case_id, actor_id, rememberInputId = false }: TreeOwner = { case_id: 'case-1', actor_id: 'tester' },
 ): Promise<void> {
   const machines = machinesArtifact(policies);
   const [lanes, roles, actions, conditions, counters] = policies.map((artifact) => ({
@@ -67,7 +67,10 @@ export async function start(
     budget: null,
     ...link,
   };
-  await Promise.all([submit(harness, tree, open, materials, external), submit(harness, tree, agent, [], external)]);
+  await Promise.all([
+    submit(harness, tree, open, materials, rememberInputId),
+    submit(harness, tree, agent, [], rememberInputId),
+  ]);
 }
 
 export async function turns(count: number): Promise<void> {

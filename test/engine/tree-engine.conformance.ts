@@ -21,7 +21,7 @@ export interface EngineHarness {
   readonly engine: TreeEngine;
   readonly store: FaultyStore;
   /** The head file. */
-  readonly anchor: ExternalHeadStore;
+  readonly externalHeadStore: ExternalHeadStore;
   readonly clock: ManualClock;
   readonly world: World;
   /** Whether other workers may write to the ledger: then a start counts only the trees of workers that are gone. */
@@ -141,7 +141,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       const before = await entriesOf(harness.store, one);
       const content: Artifact = { kind: 'result', case_id: null, bytes: Buffer.from('{}') };
       const input = { kind: 'end', run_id: `${one}.1`, input_id: 'astray' } as const;
-      const astray = harness.engine.submit(one, { input, materials: [content], external: false });
+      const astray = harness.engine.submit(one, { input, materials: [content], rememberInputId: false });
       const otherResult = think(harness, other, 'beside');
       await expect(astray).rejects.toMatchObject({ code: 'INVARIANT' });
       expect(await otherResult).toEqual({ refused: false, repeat_of: null });
@@ -205,7 +205,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
           settled: false,
         },
         materials: [],
-        external: false,
+        rememberInputId: false,
       });
       expect(again.refused).toBe(true);
       expect(harness.world.replies).toHaveLength(1);
@@ -525,7 +525,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       }
       const { size, root } = await harness.store.head();
       expect(size).toBe(log.length);
-      expect(await harness.anchor.read()).toEqual({ size, root });
+      expect(await harness.externalHeadStore.read()).toEqual({ size, root });
     });
 
     test('an unknown tree is an error, and no entry', async () => {
@@ -541,7 +541,7 @@ export async function propose(
   tree: string,
   payload: object,
   input_id: string,
-  external = false,
+  rememberInputId = false,
 ) {
   const artifact: Artifact = { kind: 'raw_payload', case_id: 'case-1', bytes: Buffer.from(JSON.stringify(payload)) };
   const input: NewInput = {
@@ -551,11 +551,11 @@ export async function propose(
     payload: artifactRef(artifact),
     tokens: null,
   };
-  return harness.engine.submit(tree, { input, materials: [artifact], external });
+  return harness.engine.submit(tree, { input, materials: [artifact], rememberInputId });
 }
 
-export const think = (harness: EngineHarness, tree: string, input_id: string, external = false) =>
-  propose(harness, tree, proposal('THINK', {}), input_id, external);
+export const think = (harness: EngineHarness, tree: string, input_id: string, rememberInputId = false) =>
+  propose(harness, tree, proposal('THINK', {}), input_id, rememberInputId);
 
 export const write = (harness: EngineHarness, tree: string, input_id: string) =>
   propose(harness, tree, proposal('WRITE_FILE', { path: '/sandbox/a.txt', content: 'x' }), input_id);

@@ -129,7 +129,7 @@ function workersSuite(openCluster: () => Promise<Cluster>): void {
   test.each(['histories', 'marks'] as const)(
     'a tree that two workers begin at once is begun once, at whatever read of %s the other one was faster',
     async (read) => {
-      const owner = { case_id: 'case-1', actor_id: 'tester', external: true };
+      const owner = { case_id: 'case-1', actor_id: 'tester', rememberInputId: true };
       const begin = async (worker: SharedHarness, tree: string) => {
         await Promise.all([
           start(worker, tree, REMOTE, undefined, owner),
@@ -182,7 +182,7 @@ function workersSuite(openCluster: () => Promise<Cluster>): void {
       const { size, root } = head;
       expect(indexes).toHaveLength(length);
       expect(indexes.every((index) => index !== null && index < size)).toBe(true);
-      expect(await worker.anchor.read()).toEqual({ size, root });
+      expect(await worker.externalHeadStore.read()).toEqual({ size, root });
     }
   });
 
@@ -234,7 +234,7 @@ function workersSuite(openCluster: () => Promise<Cluster>): void {
     expect(entries.filter((entry) => entry.type === 'input' && entry.body.kind === 'interrupt')).toHaveLength(1);
   });
 
-  test('a worker without the sandbox starts and ends runs, and leaves effects, timers and duties to others', async () => {
+  test('a worker without the sandbox starts and ends runs, and leaves effects, timers and leases to others', async () => {
     const { one, other, clock } = await pair();
     other.world.isElsewhere = true;
     await start(other, TREE, REMOTE);
@@ -253,7 +253,7 @@ function workersSuite(openCluster: () => Promise<Cluster>): void {
     await until(() => third.world.settled.length === 1);
     await start(other, 'run_shared0002', REMOTE);
     const end = { kind: 'end', run_id: 'run_shared0002.1', input_id: 'end' } as const;
-    await other.engine.submit('run_shared0002', { input: end, materials: [], external: false });
+    await other.engine.submit('run_shared0002', { input: end, materials: [], rememberInputId: false });
     expect(other.world.endings.map(({ run_id }) => run_id)).toContain('run_shared0002');
     await expectOneChain(third, 'run_shared0002');
   });
@@ -281,12 +281,12 @@ function workersSuite(openCluster: () => Promise<Cluster>): void {
     await start(one, TREE, REMOTE);
     await cluster.cutOff(one);
     await expect(think(one, TREE, 'lost')).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
-    const { claimDuties } = one.store;
-    one.store.claimDuties = async (...args) => {
-      one.store.claimDuties = claimDuties;
+    const { claimLeases } = one.store;
+    one.store.claimLeases = async (...args) => {
+      one.store.claimLeases = claimLeases;
       await cluster.cutOff(one);
       // It asks on a session that it has to restore, and learns that it is over.
-      throw new LedgerError({ code: 'LEDGER_CONFLICT', message: `performer ${args.length} is over` });
+      throw new LedgerError({ code: 'LEDGER_CONFLICT', message: `worker ${args.length} is over` });
     };
     await expect(one.engine.restart()).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
     await one.engine.restart();

@@ -67,7 +67,7 @@ describe.each(ORDERS)('closed %s', (_what, order) => {
     const driver = new TreeDriver().ready();
     const batch = new BatchBuilder();
     const { tree_id, decisions } = driver;
-    const none = { inputs: [], rest: null, snapshot: null, ended: false };
+    const none = { inputs: [], recoveryHint: null, snapshot: null, ended: false };
     batch.add({ tree_id, decisions, ...none, opened: { case_id: null } });
     const built = batch.build(await store.acquire());
     points.onCommitted(built, await store.commit(built), () => null);

@@ -89,7 +89,7 @@ test('D15: a home whose ledger is behind its head file does not open', async () 
   const bench = await Bench.open();
   await (await bench.turnpike.startAgent()).end();
   await bench.turnpike.close();
-  const { anchor: head } = openHead(homePaths(bench.home), { readOnly: false });
+  const { externalHeadStore: head } = openHead(homePaths(bench.home), { readOnly: false });
   await head.write({ size: 1_000, root: 'f'.repeat(64) });
   await head.close();
   await expect(Bench.reopen(bench)).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });

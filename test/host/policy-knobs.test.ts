@@ -152,9 +152,9 @@ test.each([
   ['tree_end', 'when its run tree ends, or the ledger is closed', false],
 ] as const)('D15: under `checkpoints: %s` the head is signed and written %s', (checkpoints, _when, atOnce) =>
   withBench(actions(/checkpoints: batch/, `checkpoints: ${checkpoints} # here`), async ({ turnpike, home }) => {
-    const { anchor } = openHead(homePaths(home), { readOnly: true });
+    const { externalHeadStore } = openHead(homePaths(home), { readOnly: true });
     const isWritten = async (): Promise<boolean> =>
-      (await anchor.read())?.size === (await all(turnpike.ledger.log())).length;
+      (await externalHeadStore.read())?.size === (await all(turnpike.ledger.log())).length;
     // It follows its commit, which does not wait for it.
     const written = async (): Promise<void> => {
       while (!(await isWritten())) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -168,7 +168,7 @@ test.each([
     await (await turnpike.startAgent()).submit(json(proposal('THINK', {})));
     await turnpike.close();
     const { store } = openHome(homePaths(home), { readOnly: true });
-    expect((await anchor.read())?.size).toBe((await store.head()).size);
+    expect((await externalHeadStore.read())?.size).toBe((await store.head()).size);
     await store.close();
   }),
 );

@@ -156,7 +156,7 @@ test('D15: a head file that could not be written is written after a restart', as
   const head = memoryHeadStore(state.head);
   let isBroken = false;
   let isOpen = true;
-  const anchor: ExternalHeadStore = {
+  const externalHeadStore: ExternalHeadStore = {
     ...head,
     write: async (to) => {
       isOpen &&= !isBroken;
@@ -168,7 +168,7 @@ test('D15: a head file that could not be written is written after a restart', as
       await head.reopen();
     },
   };
-  const turnpike = await on({ store: memoryStore({ state }), anchor });
+  const turnpike = await on({ store: memoryStore({ state }), externalHeadStore });
   const { run_id } = await turnpike.startAgent({ case: 'case-local', link: 'remote' });
   isBroken = true;
   await turnpike.submit(run_id, think());
@@ -177,7 +177,7 @@ test('D15: a head file that could not be written is written after a restart', as
   await turnpike.restart();
   expect(await turnpike.submit(run_id, think())).toMatchObject({ outcome: 'SUCCESS' });
   await turnpike.close();
-  expect(await anchor.read()).toMatchObject({ size: state.head.size, root: state.head.root });
+  expect(await externalHeadStore.read()).toMatchObject({ size: state.head.size, root: state.head.root });
 });
 
 describe('automatic restarts', () => {
@@ -282,7 +282,7 @@ test('an engine of the caller replaces the embedded one', async () => {
     made += 1;
     return embeddedEngine(parts);
   };
-  const turnpike = await on({ store: memoryStore({ state }), anchor: memoryHeadStore(state.head), engine });
+  const turnpike = await on({ store: memoryStore({ state }), externalHeadStore: memoryHeadStore(state.head), engine });
   expect(await (await turnpike.startAgent({ case: 'case-local' })).submit(think())).toMatchObject({
     outcome: 'SUCCESS',
   });

@@ -19,14 +19,14 @@ jest.unstable_mockModule('../../machines/index.js', () => ({
   ...machines,
   createMachines: (policy: Policy) => {
     const made = createMachines(policy);
-    const noteCancel = assign<OrchestratorMemory, OrchestratorEvent, undefined, OrchestratorEvent, never>(
+    const applyCancel = assign<OrchestratorMemory, OrchestratorEvent, undefined, OrchestratorEvent, never>(
       ({ event }) => {
         if (event.type !== 'CANCEL') return {};
         const reason = policy.flags.has(0) ? `asked_for:${event.reason}` : event.reason;
         return { ending: 'cancelled' as const, end: { reason, error: null } };
       },
     );
-    return { ...made, orchestrator: made.orchestrator.provide({ actions: { noteCancel: noteCancel as never } }) };
+    return { ...made, orchestrator: made.orchestrator.provide({ actions: { applyCancel: applyCancel as never } }) };
   },
 }));
 const { Tree } = await import('../../src/kernel/tree.js');

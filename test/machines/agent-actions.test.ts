@@ -87,25 +87,25 @@ const approved = countBallot(requested, ballot, { approvals: [RULE], roles: POLI
 describe('S4-21: an event of another kind changes nothing', () => {
   test.each([
     ['startStep', THINK],
-    ['noteVote', { ballot, overlay: null }],
-    ['noteApprovalUsed', { digest: DIGEST, name: RULE.for, at: T0 }],
-    ['noteResolved', { request_hash: 'a' }],
-    ['noteEnding', { reason: 'stop' }],
+    ['countVotes', { ballot, overlay: null }],
+    ['consumeApproval', { digest: DIGEST, name: RULE.for, at: T0 }],
+    ['removeUnsettled', { request_hash: 'a' }],
+    ['setEnding', { reason: 'stop' }],
   ])('in %s', (action, event) => {
     const context = memory({ approvals: approved, unsettled: ['a', 'b'] });
     expect(runAction(agent, action, context, { ...event, type: 'OTHER' })).toEqual(NO_EFFECTS);
-    expect(runAction(agent, 'noteEnding', context, { type: 'PROPOSE' }).context).toStrictEqual({});
+    expect(runAction(agent, 'setEnding', context, { type: 'PROPOSE' }).context).toStrictEqual({});
   });
 
   test('and allows no run', () => {
-    const allowed = (type: string) => testGuard(agent, 'allowed', memory(), { ...ALLOW, type });
+    const allowed = (type: string) => testGuard(agent, 'isAllowed', memory(), { ...ALLOW, type });
     expect([allowed('OTHER'), allowed('AUTHORIZE')]).toEqual([false, true]);
   });
 });
 
 describe('an agent run is idle', () => {
   const isIdle = (type: string, time: string, idle_ms: number | null = 60_000) =>
-    testGuard(agent, 'idle', memory({ idle_ms }), { type, time } as never);
+    testGuard(agent, 'isIdle', memory({ idle_ms }), { type, time } as never);
   test('when a timer wakes it at its deadline, and not before', () => {
     expect(isIdle('WAKE', T1)).toBe(true);
     expect(isIdle('WAKE', '2026-01-01T00:00:59.999Z')).toBe(false);
@@ -118,7 +118,7 @@ describe('an agent run is idle', () => {
   });
 
   test('and then its end is a cancellation', () => {
-    const { context } = runAction(agent, 'noteEnding', memory(), { type: 'WAKE', time: T1 } as never);
+    const { context } = runAction(agent, 'setEnding', memory(), { type: 'WAKE', time: T1 } as never);
     expect(context).toEqual({ ending: 'cancelled', end: { reason: 'idle', error: null } });
   });
 });
@@ -158,7 +158,7 @@ describe('C91: the prompts of a run', () => {
 test('D7: a used approval is consumed, and only a granted one', () => {
   const used = { type: 'APPROVAL_USED', digest: DIGEST, name: RULE.for, at: T1 };
   const stateAfter = (approvals: AgentMemory['approvals']) => {
-    const { context } = runAction(agent, 'noteApprovalUsed', memory({ approvals }), used);
+    const { context } = runAction(agent, 'consumeApproval', memory({ approvals }), used);
     return (context['approvals'] as AgentMemory['approvals']).entries.map(({ state }) => state);
   };
   expect(stateAfter(approved)).toEqual(['consumed']);
@@ -167,6 +167,6 @@ test('D7: a used approval is consumed, and only a granted one', () => {
 
 test('D8: a settled request is settled alone', () => {
   const settled = { type: 'RESOLVED', request_hash: 'b' };
-  const { context } = runAction(agent, 'noteResolved', memory({ unsettled: ['a', 'b', 'c'] }), settled);
+  const { context } = runAction(agent, 'removeUnsettled', memory({ unsettled: ['a', 'b', 'c'] }), settled);
   expect(context).toEqual({ unsettled: ['a', 'c'] });
 });

@@ -161,12 +161,12 @@ const EVENTS: Record<string, MediatedEvent> = {
 const CREATED = { 'AUTHORIZE allow': 'running', 'AUTHORIZE deny': 'denied', CANCEL: 'cancelled' };
 const ENDED = { by: [], to: {} };
 const PERFORMING = {
-  'created.judging': { by: [], to: CREATED },
-  'running.performing': {
+  'created.authorizing': { by: [], to: CREATED },
+  'running.executing': {
     by: ['AUTHORIZE allow'],
     to: { 'RESULT done': 'completed', 'RESULT failed': 'failed', 'RESULT unknown': 'failed' },
   },
-  'running.performing, cancelled': {
+  'running.executing, cancelled': {
     by: ['AUTHORIZE allow', 'CANCEL'],
     to: { 'RESULT done': 'cancelled', 'RESULT failed': 'cancelled', 'RESULT unknown': 'cancelled' },
   },
@@ -176,8 +176,8 @@ const PERFORMING = {
   cancelled: { ...ENDED, by: ['CANCEL'] },
 };
 const DELEGATING = {
-  'created.judging': { by: [], to: CREATED },
-  'running.delegating': {
+  'created.authorizing': { by: [], to: CREATED },
+  'running.awaitingWriteRun': {
     by: ['AUTHORIZE allow'],
     to: {
       'child completed': 'completed',
@@ -199,12 +199,12 @@ const WAITING = {
   'WAKE, expired': 'denied',
 };
 const AWAITING = {
-  'created.waiting': { by: [], to: WAITING },
-  'created.waiting, one vote short': {
+  'created.awaitingVotes': { by: [], to: WAITING },
+  'created.awaitingVotes, one vote short': {
     by: ['VOTE by anna'],
     to: { ...WAITING, 'VOTE by berta': 'running', 'VOTE where the overlay denies': 'denied' },
   },
-  'running.delegating': { by: ['VOTE by anna', 'VOTE by berta'], to: DELEGATING['running.delegating'].to },
+  'running.awaitingWriteRun': { by: ['VOTE by anna', 'VOTE by berta'], to: DELEGATING['running.awaitingWriteRun'].to },
   denied: { ...ENDED, by: ['VOTE against'] },
   cancelled: { ...ENDED, by: ['CANCEL'] },
 };
@@ -237,33 +237,33 @@ describe.each(KINDS)('a %s run, state by event', (_kind, from, rows, machine) =>
 test('S2-17 S4-38 D7: the state that executes, and the start of a child, are reachable only by an allow or an approval', () => {
   expect(edgesOf(machines.mediated).map(edgeText)).toEqual([
     'created -CANCEL-> cancelled',
-    'created.judging -AUTHORIZE[allowed]-> running',
-    'created.judging -AUTHORIZE-> denied',
-    'created.judging -[mustWait]-> created.waiting',
-    'created.waiting -VOTE-> created.counted',
-    'created.waiting -WAKE[expired]-> created.counted',
-    'created.waiting -WAKE-> created.waiting',
-    'created.counted -[approved]-> running',
-    'created.counted -[rejected]-> denied',
-    'created.counted --> created.waiting',
-    'running.choosing -[reports]-> running.reporting',
-    'running.choosing -[delegates]-> running.delegating',
-    'running.choosing --> running.performing',
-    'running.performing -RESULT[cancelling]-> cancelled',
-    'running.performing -RESULT[succeeded]-> completed',
-    'running.performing -RESULT-> failed',
-    'running.performing -CANCEL-> running.performing',
-    'running.delegating -STARTED-> running.delegating',
-    'running.delegating -xstate.done.actor.*[childEnded:completed]-> completed',
-    'running.delegating -xstate.done.actor.*[childEnded:failed]-> failed',
-    'running.delegating -xstate.done.actor.*[childEnded:cancelled]-> cancelled',
-    'running.delegating -xstate.done.actor.*-> denied',
-    'running.delegating -CANCEL-> running.delegating',
-    'running.reporting -REPORT[reportedDone]-> completed',
-    'running.reporting -REPORT-> failed',
-    'running.reporting -WAKE[overdue]-> failed',
-    'running.reporting -WAKE-> running.reporting',
-    'running.reporting -CANCEL-> failed',
+    'created.authorizing -AUTHORIZE[isAllowed]-> running',
+    'created.authorizing -AUTHORIZE-> denied',
+    'created.authorizing -[needsApproval]-> created.awaitingVotes',
+    'created.awaitingVotes -VOTE-> created.votesCounted',
+    'created.awaitingVotes -WAKE[hasExpired]-> created.votesCounted',
+    'created.awaitingVotes -WAKE-> created.awaitingVotes',
+    'created.votesCounted -[isApproved]-> running',
+    'created.votesCounted -[isRejected]-> denied',
+    'created.votesCounted --> created.awaitingVotes',
+    'running.choosingExecutor -[isCallerExecuted]-> running.awaitingReport',
+    'running.choosingExecutor -[needsWriteRun]-> running.awaitingWriteRun',
+    'running.choosingExecutor --> running.executing',
+    'running.executing -RESULT[isCancelling]-> cancelled',
+    'running.executing -RESULT[hasSucceeded]-> completed',
+    'running.executing -RESULT-> failed',
+    'running.executing -CANCEL-> running.executing',
+    'running.awaitingWriteRun -STARTED-> running.awaitingWriteRun',
+    'running.awaitingWriteRun -xstate.done.actor.*[isChildEnd:completed]-> completed',
+    'running.awaitingWriteRun -xstate.done.actor.*[isChildEnd:failed]-> failed',
+    'running.awaitingWriteRun -xstate.done.actor.*[isChildEnd:cancelled]-> cancelled',
+    'running.awaitingWriteRun -xstate.done.actor.*-> denied',
+    'running.awaitingWriteRun -CANCEL-> running.awaitingWriteRun',
+    'running.awaitingReport -REPORT[hasReportedSuccess]-> completed',
+    'running.awaitingReport -REPORT-> failed',
+    'running.awaitingReport -WAKE[isReportOverdue]-> failed',
+    'running.awaitingReport -WAKE-> running.awaitingReport',
+    'running.awaitingReport -CANCEL-> failed',
   ]);
 });
 

@@ -35,7 +35,7 @@ const { orchestrator } = createMachines(SHIPPED);
 const live = (run_id: string): LiveChild => ({ run_id, grant: null });
 const memory = (over: Partial<OrchestratorMemory> = {}): OrchestratorMemory => ({
   run: ROOT,
-  held: false,
+  is_activation: false,
   inputs: [],
   outputs: [],
   end: null,
@@ -89,17 +89,17 @@ describe('S4-21: an event of another kind changes nothing', () => {
   test.each([
     ['startAgent', START_AGENT],
     ['startRun', START_EXPORT],
-    ['noteChild', ended(FIRST)],
+    ['applyChildEnd', ended(FIRST)],
     ['endChild', { run_id: FIRST }],
-    ['noteClosed', { reason: 'paused:user' }],
-    ['noteCancel', { reason: 'stop' }],
+    ['applyClose', { reason: 'paused:user' }],
+    ['applyCancel', { reason: 'stop' }],
   ])('in %s', (action, event) => {
     expect(runAction(orchestrator, action, memory(), { ...event, type: 'OTHER' })).toEqual(NO_EFFECTS);
   });
 
   test('and allows no run', () => {
     const verdict = { decision: 'allow', rule_id: 'orchestrator.pinned', cause: null };
-    const allowed = (type: string) => testGuard(orchestrator, 'allowed', memory(), { type, verdict } as never);
+    const allowed = (type: string) => testGuard(orchestrator, 'isAllowed', memory(), { type, verdict } as never);
     expect([allowed('OTHER'), allowed('AUTHORIZE')]).toEqual([false, true]);
   });
 });
@@ -166,17 +166,17 @@ describe('C53: the end of a child', () => {
   test('is requested with the reason of the run, or for the end of its parent', () => {
     const end = { reason: 'stop', error: null };
     const cancelled = (reason: string) => [FIRST, SECOND].map((run_id) => [run_id, { type: 'CANCEL', reason }]);
-    expect(runAction(orchestrator, 'cancelAgents', memory({ end }), { type: 'CANCEL' }).sent).toEqual(
+    expect(runAction(orchestrator, 'cancelChildren', memory({ end }), { type: 'CANCEL' }).sent).toEqual(
       cancelled('stop'),
     );
-    expect(runAction(orchestrator, 'cancelAgents', memory(), { type: 'CANCEL' }).sent).toEqual(
+    expect(runAction(orchestrator, 'cancelChildren', memory(), { type: 'CANCEL' }).sent).toEqual(
       cancelled('parent_ended'),
     );
   });
 
   test('adds its products to those of earlier children', () => {
     const outputsAfter = (context: object, event: { readonly type: string }) =>
-      runAction(orchestrator, 'noteChild', context, event).context['outputs'];
+      runAction(orchestrator, 'applyChildEnd', context, event).context['outputs'];
     const older = without(memory(), 'outputs');
     expect(outputsAfter(memory({ outputs: [ONE] }), ended(FIRST, [TWO]))).toEqual([ONE, TWO]);
     expect(outputsAfter(memory({ outputs: [ONE] }), ended(FIRST))).toEqual([ONE]);
@@ -185,7 +185,7 @@ describe('C53: the end of a child', () => {
 
   test('C52: a cancel changes no end that was decided before', () => {
     const cancel = (over: Partial<OrchestratorMemory>) =>
-      runAction(orchestrator, 'noteCancel', memory(over), { type: 'CANCEL', reason: 'stop' } as never).context;
+      runAction(orchestrator, 'applyCancel', memory(over), { type: 'CANCEL', reason: 'stop' } as never).context;
     expect(cancel({})).toEqual({ ending: 'cancelled', end: { reason: 'stop', error: null } });
     expect(cancel({ ending: 'failed' })).toEqual({});
   });
@@ -201,7 +201,7 @@ describe('S4-12: an orchestrator run', () => {
 
   test('has no inputs unless it is started with some, and returns how it ended', () => {
     const { actor, errors } = recordMachine(orchestrator, ROOT.run_id, { run: ROOT });
-    expect(actor.getSnapshot().context).toMatchObject({ held: false, inputs: [], outputs: [], live: [] });
+    expect(actor.getSnapshot().context).toMatchObject({ is_activation: false, inputs: [], outputs: [], live: [] });
     actor.send(deny);
     expect(actor.getSnapshot().output).toEqual({
       run_id: ROOT.run_id,

@@ -36,9 +36,9 @@ const EDGES = {
 };
 
 const INTO_RUNNING = {
-  orchestrator: ['created -AUTHORIZE[allowed]-> running'],
-  agent: ['created -AUTHORIZE[allowed]-> running'],
-  mediated: ['created.judging -AUTHORIZE[allowed]-> running', 'created.counted -[approved]-> running'],
+  orchestrator: ['created -AUTHORIZE[isAllowed]-> running'],
+  agent: ['created -AUTHORIZE[isAllowed]-> running'],
+  mediated: ['created.authorizing -AUTHORIZE[isAllowed]-> running', 'created.votesCounted -[isApproved]-> running'],
 };
 
 const runMachines = { orchestrator, agent, mediated };

@@ -35,27 +35,27 @@ const withOutcome = (over: object) => doneEvent(failedOutput({ done: { ...NO_OUT
 
 describe('S0-12: an event of another kind changes nothing', () => {
   test.each([
-    ['weigh', { facts: { paths: [], usage: null } }],
-    ['noteAttempt', { output: failedOutput() }],
-    ['noteBook', { approvals: { run_id: PROPOSER.run_id, entries: [] } }],
-    ['noteResult', { output: failedOutput() }],
+    ['authorizeWithFacts', { facts: { paths: [], usage: null } }],
+    ['scheduleRetry', { output: failedOutput() }],
+    ['setApprovals', { approvals: { run_id: PROPOSER.run_id, entries: [] } }],
+    ['applyRunResult', { output: failedOutput() }],
   ])('in %s', (action, event) => {
     expect(act(action, READ, { type: 'OTHER', ...event })).toEqual(NO_EFFECTS);
   });
 
   test('and wakes no step, and repeats no attempt', () => {
     const output = failedOutput();
-    expect(testGuard(step, 'due', attempting(), { type: 'OTHER', time: LATER } as never)).toBe(false);
-    expect(testGuard(step, 'mayTryAgain', attempting(CALL), { type: 'OTHER', output } as never)).toBe(false);
-    expect(testGuard(step, 'mayTryAgain', attempting(CALL), doneEvent(output))).toBe(true);
+    expect(testGuard(step, 'isRetryDue', attempting(), { type: 'OTHER', time: LATER } as never)).toBe(false);
+    expect(testGuard(step, 'canRetry', attempting(CALL), { type: 'OTHER', output } as never)).toBe(false);
+    expect(testGuard(step, 'canRetry', attempting(CALL), doneEvent(output))).toBe(true);
   });
 
   test('D1: and brings no overlay to the next attempt; a WAKE does', () => {
-    const again = { reason: 'IO_ERROR', at: RECEIVED_AT };
-    const memory = { ...CALL, again, mediated_run_id: 'run_agent.5', overlay: OVERLAY };
+    const next_attempt = { reason: 'IO_ERROR', at: RECEIVED_AT };
+    const memory = { ...CALL, next_attempt, mediated_run_id: 'run_agent.5', overlay: OVERLAY };
     const overlay = { epoch: null, problem: 'invalid' } as const;
     const spawnedBy = (type: string) => {
-      const { context, spawned, sent } = act('tryAgain', memory, { type, overlay } as never);
+      const { context, spawned, sent } = act('startRetry', memory, { type, overlay } as never);
       return [context['overlay'], spawned, sent];
     };
     const request = (given: object) =>
@@ -68,19 +68,19 @@ describe('S0-12: an event of another kind changes nothing', () => {
 });
 
 describe('C54: a step that waits for its next attempt', () => {
-  const again = { reason: 'IO_ERROR', at: LATER };
+  const next_attempt = { reason: 'IO_ERROR', at: LATER };
   test.each([
     ['2026-01-01T00:00:59.999Z', false],
     [LATER, true],
   ])('is woken at %s: %p', (time, due) => {
-    expect(testGuard(step, 'due', attempting({ again }), { type: 'WAKE', time } as never)).toBe(due);
+    expect(testGuard(step, 'isRetryDue', attempting({ next_attempt }), { type: 'WAKE', time } as never)).toBe(due);
   });
 
   test('is due at once, and sets the timer of its proposal, without a time of its own', () => {
-    expect(testGuard(step, 'due', attempting(), { type: 'WAKE', time: RECEIVED_AT } as never)).toBe(true);
+    expect(testGuard(step, 'isRetryDue', attempting(), { type: 'WAKE', time: RECEIVED_AT } as never)).toBe(true);
     const timer = (at: string) => ({ type: 'timer', run_id: PROPOSER.run_id, at });
-    expect(act('sayAgain', {}, { type: 'WAKE' }).emissions).toEqual([timer(RECEIVED_AT)]);
-    expect(act('sayAgain', { again }, { type: 'WAKE' }).emissions).toEqual([timer(LATER)]);
+    expect(act('setRetryTimer', {}, { type: 'WAKE' }).emissions).toEqual([timer(RECEIVED_AT)]);
+    expect(act('setRetryTimer', { next_attempt }, { type: 'WAKE' }).emissions).toEqual([timer(LATER)]);
   });
 });
 
@@ -88,12 +88,12 @@ describe('D7: an approval is reported as used', () => {
   test('with its digest, action and time', () => {
     const used = { type: 'APPROVAL_USED', digest: 'd', name: 'READ_FILE', at: RECEIVED_AT };
     const authorization = { ...UNDECIDED_AUTHORIZATION, digest: 'd' };
-    expect(act('tellApprovalUsed', { ...READ, authorization }, { type: 'STARTED' }).sent).toEqual([[null, used]]);
+    expect(act('sendApprovalUsed', { ...READ, authorization }, { type: 'STARTED' }).sent).toEqual([[null, used]]);
   });
 
   test('without a digest or an action as empty texts', () => {
     const used = { type: 'APPROVAL_USED', digest: '', name: '', at: RECEIVED_AT };
-    expect(act('tellApprovalUsed', {}, { type: 'STARTED' }).sent).toEqual([[null, used]]);
+    expect(act('sendApprovalUsed', {}, { type: 'STARTED' }).sent).toEqual([[null, used]]);
   });
 });
 
@@ -105,12 +105,12 @@ describe('S0-13 C52: a mediated run that ended before its start', () => {
     ['was ended with its agent if it has no outcome', doneEvent(failedOutput({ done: null })), ending],
     ['was ended with its agent by another event', { type: 'OTHER', output: failedOutput() }, ending],
   ])('%s', (_what, event, fault) => {
-    const { context } = act('noteDenial', READ, event);
+    const { context } = act('applyMediatedRunDenial', READ, event);
     expect(context).toEqual({ fault: { code: 'POLICY_VIOLATION', ...fault }, phase_failed_at: 'AUTHORIZE' });
   });
 
   test('C53: a cancelled step has the verdict that its agent run is ending', () => {
-    const { context } = act('giveUp', READ, { type: 'CANCEL' });
+    const { context } = act('denyEndingRun', READ, { type: 'CANCEL' });
     expect(context).toEqual({ authorization: { ...UNDECIDED_AUTHORIZATION, verdict: RUN_ENDING_DENIAL } });
   });
 });
@@ -118,7 +118,7 @@ describe('S0-13 C52: a mediated run that ended before its start', () => {
 describe('the end of a mediated run', () => {
   const RESULT = { result: { a: 1 }, result_ref: REF };
   const applied = (over: Partial<StepMemory>, event: { readonly type: string }) =>
-    act('noteResult', { unknown: 'before', ...over }, event).context;
+    act('applyRunResult', { unknown: 'before', ...over }, event).context;
   const completed = (outputs?: readonly unknown[]) => {
     const output = failedOutput({ state: 'completed', done: { ...NO_OUTCOME, ...RESULT } });
     return doneEvent(outputs === undefined ? output : ({ ...output, outputs } as typeof output));
@@ -158,7 +158,7 @@ describe('S4-14: an action has a mediated run of its own kind', () => {
     ['WRITE_RECORD', { target: 'facts', mode: 'append', record: { id: 'f-1' } }, 'db_write'],
     ['READ_RECORDS', { target: 'facts' }, 'db_read'],
   ])('%s', (action, args, kind) => {
-    const { context, spawned } = act('mediate', { action, args }, { type: 'FACTS' });
+    const { context, spawned } = act('startMediatedRun', { action, args }, { type: 'FACTS' });
     expect(spawned.map(([src, id]) => [src, id])).toEqual([[kind, 'run_agent.5']]);
     expect(context).toEqual({ attempts: 1 });
   });
@@ -217,6 +217,6 @@ describe('S0-04: the output of a step', () => {
 
   test('a reply without a response is empty', () => {
     const reply = { run_id: PROPOSER.run_id, input_id: 'in-1', response: '' };
-    expect(act('sayReply', {}, { type: 'OTHER' }).emissions).toEqual([{ type: 'reply', reply }]);
+    expect(act('sendReply', {}, { type: 'OTHER' }).emissions).toEqual([{ type: 'reply', reply }]);
   });
 });

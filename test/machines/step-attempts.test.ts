@@ -66,7 +66,7 @@ describe('C54: a failed attempt', () => {
     ['is not repeated without an action', { ...CALL, action: null }, failed('IO_ERROR'), false],
     ['is not repeated if the tool is not idempotent', { ...CALL, args: { tool: 'x' } }, failed('IO_ERROR'), false],
     ['is not repeated without arguments', { ...CALL, args: null }, failed('IO_ERROR'), false],
-    ['is not repeated if no caller waits for it', { ...CALL, last: true }, failed('IO_ERROR'), false],
+    ['is not repeated if no caller waits for it', { ...CALL, no_retries: true }, failed('IO_ERROR'), false],
     ['is repeated at the last attempt that policy permits', { ...CALL, attempts: 2 }, failed('IO_ERROR'), true],
     ['is not repeated more often', { ...CALL, attempts: 3 }, failed('IO_ERROR'), false],
     ['is repeated with budget for one more call', { ...CALL, account: limited(2) }, failed('IO_ERROR'), true],
@@ -81,35 +81,39 @@ describe('C54: a failed attempt', () => {
     [3, '2026-01-01T00:00:14.000Z'],
   ])('is repeated after a delay that doubles: attempt %i, at %s', (attempts, at) => {
     expect(scheduleRetry(attempting({ ...CALL, attempts }), doneEvent(failedOutput()), POLICY)).toEqual({
-      again: { reason: 'IO_ERROR', at },
+      next_attempt: { reason: 'IO_ERROR', at },
       unknown: null,
     });
   });
 
   test('without an outcome counts from the proposal, as an internal failure', () => {
     const scheduled = scheduleRetry(attempting(CALL), doneEvent(failedOutput({ done: null })), POLICY);
-    expect(scheduled.again).toEqual({ reason: 'INTERNAL', at: '2026-01-01T00:00:01.000Z' });
+    expect(scheduled.next_attempt).toEqual({ reason: 'INTERNAL', at: '2026-01-01T00:00:01.000Z' });
     const timeless = failedOutput({ done: NO_OUTCOME });
-    expect(scheduleRetry(attempting(CALL), doneEvent(timeless), POLICY).again).toEqual(scheduled.again);
+    expect(scheduleRetry(attempting(CALL), doneEvent(timeless), POLICY).next_attempt).toEqual(scheduled.next_attempt);
   });
 
   test('is never repeated after the latest timestamp', () => {
     const at = '9999-12-31T23:59:59.999Z';
     const output = failedOutput({ done: { ...NO_OUTCOME, cause: 'IO_ERROR', at } });
-    expect(scheduleRetry(attempting(CALL), doneEvent(output), POLICY).again).toEqual({ reason: 'IO_ERROR', at });
+    expect(scheduleRetry(attempting(CALL), doneEvent(output), POLICY).next_attempt).toEqual({ reason: 'IO_ERROR', at });
   });
 
   test('ends the step with its own failure, if no caller waits for another', () => {
-    const again = { reason: 'IO_ERROR', at: RECEIVED_AT };
+    const next_attempt = { reason: 'IO_ERROR', at: RECEIVED_AT };
     const fault = { code: 'EXECUTION_ERROR', rule_id: 'execute.io_error', cause: 'IO_ERROR' };
-    expect(abandonRetry(attempting({ again }))).toEqual({ again: null, fault, phase_failed_at: 'EXECUTE' });
+    expect(abandonRetry(attempting({ next_attempt }))).toEqual({
+      next_attempt: null,
+      fault,
+      phase_failed_at: 'EXECUTE',
+    });
     expect(abandonRetry(attempting())).toMatchObject({ fault: { rule_id: 'execute.internal', cause: 'INTERNAL' } });
   });
 });
 
 test('S4-66 S4-67: the next attempt has the next ordinal, and names the last attempt and its failure', () => {
-  const again = { reason: 'TIMEOUT', at: RECEIVED_AT };
-  const next = nextAttempt(attempting({ ...CALL, attempts: 2, mediated_run_id: 'run_agent.6', again }), POLICY);
+  const next_attempt = { reason: 'TIMEOUT', at: RECEIVED_AT };
+  const next = nextAttempt(attempting({ ...CALL, attempts: 2, mediated_run_id: 'run_agent.6', next_attempt }), POLICY);
   expect(next).toMatchObject({
     run: { run_id: 'run_agent.7', parent_run_id: 'run_agent.5', run_kind: 'tool_gateway' },
     retry: { count: 2, reason: 'TIMEOUT', of: 'run_agent.6', logical_parent_run_id: 'run_agent' },

@@ -61,11 +61,11 @@ async function openRequests(): Promise<boolean> {
 }
 
 async function wholeBundle({ bench }: CanaryWorld): Promise<boolean> {
-  const { store, anchor } = openHome(homePaths(bench.home), { readOnly: true });
+  const { store, externalHeadStore } = openHome(homePaths(bench.home), { readOnly: true });
   try {
     const lines: string[] = [];
     const signer = readLedgerSigner(homePaths(bench.home).ledgerKey);
-    const head = await anchor.read();
+    const head = await externalHeadStore.read();
     if (signer === null || head?.note === undefined) throw new Error('the home has no signed head');
     const put = (line: string): Promise<void> => Promise.resolve(void lines.push(line));
     await writeEvidence(store, head, signer, put);

@@ -81,9 +81,9 @@ async function toTheEnd(worker: Worker, people: (...argv: string[]) => Promise<v
 
 /** Reads the ledger like a client, after it was verified. */
 async function ledgerOf(folder: string): Promise<Entry[]> {
-  const { store, anchor } = openHome(homePaths(join(folder, '.turnpike')), { readOnly: true });
+  const { store, externalHeadStore } = openHome(homePaths(join(folder, '.turnpike')), { readOnly: true });
   try {
-    const reader = new LedgerReader(store, anchor);
+    const reader = new LedgerReader(store, externalHeadStore);
     const [verified, replayed] = [await reader.verify(), await reader.replay()];
     if (!verified.ok || !replayed.ok) throw new Error(JSON.stringify({ verified, replayed }));
     const entries: Entry[] = [];

@@ -148,7 +148,7 @@ async function takeOver(disk: MemoryState): Promise<void> {
 }
 
 /** The external head: a written head survives a crash, a delayed write does not. */
-export function simAnchor(world: World, process: Process): ExternalHeadStore {
+export function simHeadStore(world: World, process: Process): ExternalHeadStore {
   const call = async (port: string, work: () => void): Promise<void> => {
     const fault = world.faults.draw(port, ANCHOR_ODDS);
     if (fault === 'crash before') world.crash(process, port);
@@ -165,14 +165,14 @@ export function simAnchor(world: World, process: Process): ExternalHeadStore {
   };
   return {
     read: async () => {
-      await call('anchor.read', () => undefined);
-      return world.anchor;
+      await call('externalHeadStore.read', () => undefined);
+      return world.externalHeadStore;
     },
     write: ({ size, root }: Pick<LogHead, 'size' | 'root'>) =>
-      call('anchor.write', () => {
-        world.anchor = { size, root };
+      call('externalHeadStore.write', () => {
+        world.externalHeadStore = { size, root };
       }),
-    reopen: () => call('anchor.reopen', () => undefined),
-    close: () => call('anchor.close', () => undefined),
+    reopen: () => call('externalHeadStore.reopen', () => undefined),
+    close: () => call('externalHeadStore.close', () => undefined),
   };
 }

@@ -25,7 +25,7 @@ import { SimPolicies } from './policies.js';
 import { Agenda, Process } from './process.js';
 import { Random } from './random.js';
 import { simSandbox } from './sandbox.js';
-import { simAnchor, simStore } from './store.js';
+import { simHeadStore, simStore } from './store.js';
 import { LedgerWatch } from './watch.js';
 
 /** A planted bug, in the ports only, and the invariant that must find it. */
@@ -97,7 +97,7 @@ export class World {
   readonly #snapshotEntries: number;
   readonly #interpreter: Interpreter;
   /** As durable as the disk; it may be behind it. */
-  anchor: Pick<LogHead, 'size' | 'root'> = { size: EMPTY_HEAD.size, root: EMPTY_HEAD.root };
+  externalHeadStore: Pick<LogHead, 'size' | 'root'> = { size: EMPTY_HEAD.size, root: EMPTY_HEAD.root };
   process: Process | null = null;
   #processes = 0;
   #ids = 0;
@@ -139,7 +139,7 @@ export class World {
     const ground = {
       home: null,
       store,
-      anchor: simAnchor(this, process),
+      externalHeadStore: simHeadStore(this, process),
       defer,
       snapshotEntries: this.#snapshotEntries,
       pace: this.pace.of(process),

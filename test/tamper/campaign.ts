@@ -50,7 +50,7 @@ function after(ledger: Ledger, { rows }: Attack, attacker: Attacker): Ledger | n
   const forged = rechained(hashed);
   const head = headOf(forged);
   if (head.root === ledger.head.root) return null;
-  return { rows: forged, head, anchor: attacker === 'insider' ? head : ledger.anchor };
+  return { rows: forged, head, externalHeadStore: attacker === 'insider' ? head : ledger.externalHeadStore };
 }
 
 async function judge(tally: Tally, ledger: Ledger, attack: Attack, attacker: Attacker, seed: number): Promise<void> {

@@ -40,11 +40,11 @@ const NOT_FOUND: Readonly<Record<'sqlite' | 'postgres', Readonly<Record<string, 
     'what a start settles, and when': 'trees.unfinished trees.wake_at',
     'what workers agree on: versions and reserved quota':
       'cases.case_id cases.erased_key cases.label_version cases.quota_version cases.reserved_bytes cases.reserved_files',
-    'who performs an effect': 'duties.kind duties.performer_id duties.run_id duties.tree_id',
+    'who performs an effect': 'leases.kind leases.worker_id leases.run_id leases.tree_id',
     'the workers':
-      'performers.address performers.backend_pid performers.host performers.is_dead performers.joined_at ' +
-      'performers.later_trees performers.overlay_epoch performers.performer_id performers.pid performers.refuses ' +
-      'performers.started performers.version performers.volume_id',
+      'workers.address workers.backend_pid workers.host workers.is_dead workers.joined_at ' +
+      'workers.later_trees workers.overlay_epoch workers.worker_id workers.pid workers.refuses ' +
+      'workers.started workers.version workers.volume_id',
     'which keys workers may use: the key history says which key signs': 'meta.is_rotating meta.rotations',
   },
 };

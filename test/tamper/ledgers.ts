@@ -23,7 +23,7 @@ export interface Row {
 export interface Ledger {
   readonly rows: readonly Row[];
   readonly head: LogHead;
-  readonly anchor: LogHead;
+  readonly externalHeadStore: LogHead;
 }
 
 /** A random run tree, and a small one whose entries alternate with it in the log. */
@@ -39,7 +39,7 @@ export function randomLedger(seed: number, inputs = 1 + (seed % 4)): Ledger {
   const [large = [], small = []] = turns;
   const rows = large.flatMap((turn, at) => [...turn, ...(small[at] ?? [])]);
   const head = headOf(rows);
-  return { rows, head, anchor: head };
+  return { rows, head, externalHeadStore: head };
 }
 
 export const headOf = (rows: readonly Row[]): LogHead =>
@@ -68,7 +68,7 @@ export function rechained(rows: readonly Row[]): readonly Row[] {
 
 /* eslint-disable @typescript-eslint/require-await -- a store reads from elsewhere, this one has it all */
 /** The complete result of verifying a ledger. */
-export async function problemsOf({ rows, head, anchor }: Ledger): Promise<readonly LedgerProblem[]> {
+export async function problemsOf({ rows, head, externalHeadStore }: Ledger): Promise<readonly LedgerProblem[]> {
   const stored = rows.map((row, log_index) => ({ ...row, log_index }));
   const store = {
     async *log() {
@@ -80,7 +80,7 @@ export async function problemsOf({ rows, head, anchor }: Ledger): Promise<readon
     artifactsOf: async ({ log_index }: EntryPlace) => stored[log_index ?? -1]?.artifacts ?? [],
     head: async () => head,
   };
-  const verdict = await verifyLedger({ ...store, externalHead: anchor, replay: new ReplayCheck(store) });
+  const verdict = await verifyLedger({ ...store, externalHead: externalHeadStore, replay: new ReplayCheck(store) });
   return verdict.ok ? [] : verdict.problems;
 }
 /* eslint-enable @typescript-eslint/require-await */

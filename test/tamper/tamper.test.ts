@@ -23,7 +23,7 @@ const ledger = Array.from({ length: 40 }, (_, seed) => seed).reduce<Ledger>(
 );
 const written = (rows: readonly Row[]): Ledger => {
   const forged = rechained(rows);
-  return { rows: forged, head: headOf(forged), anchor: headOf(forged) };
+  return { rows: forged, head: headOf(forged), externalHeadStore: headOf(forged) };
 };
 const whereText = (part: RegExp): number => ledger.rows.findIndex(({ text }) => part.test(text));
 
@@ -31,13 +31,13 @@ describe('attacks that a hash chain does not reveal, because its writer can rewr
   test('D15 C61: the external head reveals a truncated tail with an intact chain, and a rewritten ledger', async () => {
     for (let size = 0; size < ledger.rows.length; size += 5) {
       const cut = written(ledger.rows.slice(0, size));
-      const problems = await problemsOf({ ...cut, anchor: ledger.anchor });
+      const problems = await problemsOf({ ...cut, externalHeadStore: ledger.externalHeadStore });
       expect(problems).toContainEqual(expect.objectContaining({ rule: 'head.below', kind: 'cut', log_index: size }));
     }
     const other = written(randomLedger(8).rows);
-    expect((await problemsOf({ ...other, anchor: ledger.anchor })).map(({ rule }) => rule)).toContain(
-      other.head.size < ledger.anchor.size ? 'head.below' : 'head.differs',
-    );
+    expect(
+      (await problemsOf({ ...other, externalHeadStore: ledger.externalHeadStore })).map(({ rule }) => rule),
+    ).toContain(other.head.size < ledger.externalHeadStore.size ? 'head.below' : 'head.differs');
   });
 
   test('S4-44..50: a removed required event is found without the machines, although all hashes were corrected', async () => {
@@ -80,7 +80,7 @@ describe('attacks that this ledger alone cannot reveal', () => {
     const rest = ledger.rows.filter((row) => row.tree_id !== tree_id);
     expect(rest.length).toBeGreaterThan(0);
     expect(await problemsOf(written(rest))).toEqual([]);
-    const known = await problemsOf({ ...written(rest), anchor: ledger.anchor });
+    const known = await problemsOf({ ...written(rest), externalHeadStore: ledger.externalHeadStore });
     expect(known.map(({ rule }) => rule)).toContain('head.below');
   });
 });

@@ -187,5 +187,5 @@ export interface ReadableHead {
    * Verifies a note and returns its head; null if the note was not signed like the heads. Absent if heads are not
    * signed.
    */
-  readonly opens?: (note: string) => ExternalHead | null;
+  readonly openNote?: (note: string) => ExternalHead | null;
 }

@@ -26,7 +26,7 @@ export interface ConcludedStep extends StepDraft {
   readonly result: JsonObject | null;
   readonly result_ref: ArtifactRef | null;
   /** What the tool says of its failure, if the agent sees it (C94). */
-  readonly tool_words?: ArtifactRef;
+  readonly explanation_ref?: ArtifactRef;
   readonly attempts: number;
   readonly mediated_run_id: string;
   readonly response: string | null;
@@ -61,7 +61,7 @@ export function composeTrace(step: ConcludedStep, policy: Policy): StepTraceDraf
     decision: stepDecisionOf(outcome),
     error_code: repeated === null ? (fault?.code ?? null) : repeated.error_code,
     ...(fault?.explanation === undefined ? {} : { explanation: fault.explanation }),
-    ...(step.tool_words === undefined ? {} : { explanation_ref: step.tool_words }),
+    ...(step.explanation_ref === undefined ? {} : { explanation_ref: step.explanation_ref }),
     cause: fault?.cause ?? null,
     rule_id: fault?.rule_id ?? null,
     phase_failed_at: step.phase_failed_at,

@@ -3,7 +3,7 @@ import { FAULTS, messageOf, type Fault } from '../contract/fault.js';
 import type { JsonObject } from '../contract/json.js';
 import { buildResponse, type Exposure, type ResponseParts } from '../contract/run/response.js';
 import { InvariantError } from '../errors.js';
-import { attachedText } from './explanation/tool-words.js';
+import { attachedText } from './explanation/attached-explanation.js';
 import type { Identity } from './validate-schema.js';
 
 interface EndedStep {
@@ -13,7 +13,7 @@ interface EndedStep {
   /** The result of a successful action; ignored for a failed step. */
   readonly result: JsonObject | null;
   /** What the tool says of its failure. */
-  readonly tool_words?: ArtifactRef;
+  readonly explanation_ref?: ArtifactRef;
 }
 
 /**
@@ -23,10 +23,10 @@ interface EndedStep {
  *
  * @throws InvariantError for a step that neither failed nor has a result
  */
-export function responseParts({ identity, fault, result, tool_words }: EndedStep): ResponseParts {
+export function responseParts({ identity, fault, result, explanation_ref }: EndedStep): ResponseParts {
   const { proposal_id, action } = identity;
   if (fault !== null) {
-    const explanation = tool_words === undefined ? (fault.explanation ?? null) : attachedText(tool_words);
+    const explanation = explanation_ref === undefined ? (fault.explanation ?? null) : attachedText(explanation_ref);
     const shown = { error_code: fault.code, message: messageOf(fault) };
     const error = explanation === null ? shown : { ...shown, explanation };
     return { proposal_id, action, outcome: FAULTS[fault.code].outcome, result: null, error };

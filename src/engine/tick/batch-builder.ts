@@ -20,7 +20,7 @@ export interface BatchContribution {
   readonly opened: TreeAppend['opened'];
   readonly ended: boolean;
   /** What a later start must know of the tree; null if unchanged. */
-  readonly rest: TreeRecoveryHint | null;
+  readonly recoveryHint: TreeRecoveryHint | null;
   /** The tree's state before the first input of the batch; null if no snapshot is due. */
   readonly snapshot: StoredSnapshot | null;
 }
@@ -93,7 +93,7 @@ class TreeDraft {
   }
 
   add(
-    { decisions, inputs, opened, ended, rest: recovery, snapshot }: BatchContribution,
+    { decisions, inputs, opened, ended, recoveryHint: recovery, snapshot }: BatchContribution,
     hashedArtifacts: readonly (readonly HashedArtifact[])[],
   ): void {
     for (const [index, decision] of decisions.entries()) {
@@ -120,7 +120,7 @@ class TreeDraft {
       inputs: this.inputs,
       opened: this.#opened,
       ended: this.#ended,
-      rest: this.#recovery,
+      recoveryHint: this.#recovery,
       snapshot: this.#snapshot,
     };
   }

@@ -23,7 +23,7 @@ export interface InputOutcome extends BatchContribution {
   readonly inputs: InputMark[];
   opened: TreeAppend['opened'];
   ended: boolean;
-  rest: TreeRecoveryHint | null;
+  recoveryHint: TreeRecoveryHint | null;
   snapshot: StoredSnapshot | null;
   readonly issued: IssuedCommand[];
   /** Whether to write the ledger's head after this input. */

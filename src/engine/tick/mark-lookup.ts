@@ -37,8 +37,8 @@ export class MarkLookup {
     const unloaded: QueuedInput[] = [];
     for (const item of items) {
       const { tree_id, submission } = item;
-      const { input, external } = submission;
-      if (external) {
+      const { input, rememberInputId } = submission;
+      if (rememberInputId) {
         const onFound = (mark: InputMark | ProposalMark | null): void => {
           if (mark !== null && 'input_id' in mark) this.#inputs.set(item, mark);
         };

@@ -56,7 +56,7 @@ type UntimedInput<Input> = Omit<Input, 'time'>;
 export const wakeSubmission = (run_id: string, at: string): Submission => ({
   input: { kind: 'wake', run_id, input_id: `${run_id}/wake@${at}` },
   materials: [],
-  external: false,
+  rememberInputId: false,
 });
 
 /** The same, unless another worker has fired the timer or moved it. */
@@ -69,7 +69,7 @@ export const sharedWakeSubmission = (run_id: string, at: string): Submission => 
 export const factsSubmission = (command: GatherCommand, facts: SandboxFacts): Submission => ({
   input: { kind: 'facts', run_id: command.run_id, input_id: `${command.run_id}/facts`, facts },
   materials: [],
-  external: false,
+  rememberInputId: false,
   checked: true,
 });
 
@@ -92,7 +92,7 @@ export const decisionsSubmission = (command: GatherCommand, decisions: readonly 
     decisions: [...decisions],
   },
   materials: [],
-  external: false,
+  rememberInputId: false,
   checked: true,
   // Another worker may have taken this one for gone, and the run may already ask about its next step.
   isObsolete: (tree) => {
@@ -135,7 +135,7 @@ export function resultSubmission(effect: Effect, outcome: EffectOutcome, settled
       settled,
     },
     materials: [artifact, explanation].filter((material) => material !== null),
-    external: false,
+    rememberInputId: false,
     checked: true,
   };
 }

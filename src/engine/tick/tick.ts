@@ -124,10 +124,11 @@ export class Tick {
 
   async #decideInput(item: QueuedInput): Promise<void> {
     const { tree_id, submission } = item;
-    const { input, external } = submission;
+    const { input, rememberInputId } = submission;
     const { store, trees, time, secrets, counters } = this.#options;
     const outcome = emptyOutcome(item);
-    const mark = this.#marks.findInput(item) ?? (external ? this.batch.findInput(tree_id, input.input_id) : null);
+    const mark =
+      this.#marks.findInput(item) ?? (rememberInputId ? this.batch.findInput(tree_id, input.input_id) : null);
     if (mark !== null) {
       outcome.afterCommit.push(() => item.resolve({ refused: false, repeat_of: mark.seq }));
       this.outcomes.push(outcome);
@@ -165,7 +166,7 @@ export class Tick {
     });
     const decision = tree.decide(complete);
     // A refused input may be submitted again later, so its id is not stored.
-    if (external && !decision.refused) outcome.inputs.push({ tree_id, input_id: input.input_id, seq: at });
+    if (rememberInputId && !decision.refused) outcome.inputs.push({ tree_id, input_id: input.input_id, seq: at });
     if (at === 0) outcome.opened = { case_id: caseOf(complete) };
     const turn: InputTurn = { item, tree, outcome, pendingCommands: [], answers: [] };
     this.#turns.set(tree_id, turn);
@@ -207,7 +208,7 @@ export class Tick {
     for (const turn of turns.values()) {
       if (this.#broken.has(turn.item.tree_id)) continue;
       const addToBatch = (): void => {
-        turn.outcome.rest = this.#options.trees.nextRecoveryHint(turn.tree, turn.outcome.decisions);
+        turn.outcome.recoveryHint = this.#options.trees.nextRecoveryHint(turn.tree, turn.outcome.decisions);
         this.batch.add(turn.outcome);
         this.#options.reservations.join(turn.item.tree_id);
       };
@@ -310,7 +311,7 @@ const emptyOutcome = (item: QueuedInput): InputOutcome => ({
   inputs: [],
   opened: null,
   ended: false,
-  rest: null,
+  recoveryHint: null,
   snapshot: null,
   issued: [],
   checkpoint: false,

@@ -43,7 +43,7 @@ export async function loadCompletedStep(
   let payload: Uint8Array | null = null;
   let repeated: Uint8Array | null = null;
   let result: Uint8Array | null = null;
-  let tool_words: Uint8Array | null = null;
+  let explanation: Uint8Array | null = null;
   for await (const stored of store.tree(tree_id, seq)) {
     if (stored.seq === seq) {
       const artifacts = requireContent(await store.artifactsOf(stored));
@@ -53,14 +53,14 @@ export async function loadCompletedStep(
     } else if (stored.type === 'input' && isResultOfRun(stored.text, run_id)) {
       const artifacts = requireContent(await store.artifactsOf(stored));
       result = artifacts.find(({ kind }) => kind === 'result')?.bytes ?? null;
-      tool_words = artifacts.find(({ kind }) => kind === 'explanation')?.bytes ?? null;
+      explanation = artifacts.find(({ kind }) => kind === 'explanation')?.bytes ?? null;
     }
     const trace = stored.type === 'step_trace' ? traceOf(stored.text, run_id) : null;
     if (trace === null || payload === null) continue;
     // If the id was used with another payload, the proposal was rejected, whatever its first step returned.
     if (repeated !== null && trace.replay_of !== null)
       return { trace, response: Buffer.from(repeated).toString('utf8') };
-    const step = { trace, payload, result: trace.result === null ? null : result, tool_words, exposure, policy };
+    const step = { trace, payload, result: trace.result === null ? null : result, explanation, exposure, policy };
     return { trace, response: rebuildResponse(step) };
   }
   return null;

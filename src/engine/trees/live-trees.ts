@@ -183,7 +183,7 @@ export class LiveTrees {
   nextRecoveryHint(tree: Tree, decisions: readonly Decision[]): TreeRecoveryHint | null {
     const stored = this.#recoveryHints.get(tree.tree_id) ?? null;
     const isShared = this.#options.treeLengths !== undefined;
-    const { rest: recovery, known } = nextRecoveryHint(tree, stored, decisions, isShared);
+    const { recoveryHint: recovery, known } = nextRecoveryHint(tree, stored, decisions, isShared);
     this.#recoveryHints.set(tree.tree_id, known);
     return recovery;
   }

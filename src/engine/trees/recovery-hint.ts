@@ -31,7 +31,7 @@ export interface KnownRecoveryHint {
   readonly ends: boolean | null;
 }
 
-/** A new tree counts as unfinished (`TreeAppend.rest`). */
+/** A new tree counts as unfinished (`TreeAppend.recoveryHint`). */
 export const NEW_TREE_RECOVERY_HINT: KnownRecoveryHint = { stored: { unfinished: true, wake_at: null }, ends: null };
 
 /** Inputs that neither start nor end a run with a caller, unless their decision ends one. */
@@ -48,17 +48,17 @@ export function nextRecoveryHint(
   known: KnownRecoveryHint | null,
   decisions: readonly Decision[],
   alwaysWakes = false,
-): { readonly rest: TreeRecoveryHint | null; readonly known: KnownRecoveryHint } {
+): { readonly recoveryHint: TreeRecoveryHint | null; readonly known: KnownRecoveryHint } {
   const ends = known?.ends == null || decisions.some(hasRunChange) ? shouldEndWithProcess(tree) : known.ends;
   const unfinished = ends || tree.pending.length > 0 || isAwaitingRetry(tree);
   const stored = known?.stored ?? null;
   // If the next start folds the tree, it sets the timers too.
   const wake_at = unfinished && !alwaysWakes ? null : earliestTimer(tree);
   if (stored !== null && stored.unfinished === unfinished && !isBefore(wake_at, stored.wake_at)) {
-    return { rest: null, known: { stored, ends } };
+    return { recoveryHint: null, known: { stored, ends } };
   }
   const recovery = { unfinished, wake_at };
-  return { rest: recovery, known: { stored: recovery, ends } };
+  return { recoveryHint: recovery, known: { stored: recovery, ends } };
 }
 
 function hasRunChange({ ended, entries: [first] }: Decision): boolean {

@@ -6,17 +6,17 @@
 //       results.
 //       If the store then refuses a decision that depends on reservations or counters, the first send may still arrive
 //       and fit, because what is compared changes. So this worker is over and joins again, and the next settlement of
-//       its duties finds what has arrived.
+//       its leases finds what has arrived.
 //   W3. An effect is performed by the worker that committed its decision, and only while that worker stands: right
 //       after the commit was sent, or after asking the store. Another worker settles it only when this one is over, and
 //       a grace period later (`GRACE_MS`).
 //   W4. Everything else that a worker does for others is found by polling: new entries of trees in memory, timers that
-//       are due, and duties of workers that are gone. A tree that a later version started is left to its workers.
+//       are due, and leases of workers that are gone. A tree that a later version started is left to its workers.
 //   W5. While a commit is in flight, the next tick is decided without its trees. Commits are sent in the order of their
 //       ticks, but one that is sent again may follow a later one: they have no tree in common, and what they share, the
 //       reservations of cases and the counters, is compared by version (Q4).
 //   W6. Two workers may decide the same request in the same millisecond, and so to the byte. The store then finds the
-//       second batch present. Only a worker that sent it twice, and has the duties that the first one took, committed
+//       second batch present. Only a worker that sent it twice, and has the leases that the first one took, committed
 //       it.
 
 import { LedgerError } from '../../core/errors.js';
@@ -34,8 +34,8 @@ import { isOutcomeUnknown, sendUntilKnown } from '../tick/commit-batch.js';
 import type { Tick } from '../tick/tick.js';
 import type { CaseLabelVersion, EngineParts, Recovery } from '../tree-engine.js';
 import { CaseLabels } from './case-labels.js';
-import { dutyChanges } from './duties.js';
-import { DutySettler } from './duty-settler.js';
+import { leaseChanges } from './leases.js';
+import { LeaseSettler } from './lease-settler.js';
 import type { CommittedTick, LedgerWriter, SharedEngineAccess } from './ledger-writer.js';
 import { LostRaces } from './lost-races.js';
 
@@ -59,11 +59,11 @@ export class SharedWriter implements LedgerWriter {
   readonly treeLengths: (tree_ids: readonly string[]) => Promise<readonly number[]>;
   readonly #store: SharedLedgerStore;
   readonly #parts: Parts;
-  readonly #settler: DutySettler;
+  readonly #settler: LeaseSettler;
   readonly #races = new LostRaces();
   readonly #labels = new CaseLabels();
   readonly labelVersion: (case_id: string) => Promise<number>;
-  #performer = 0;
+  #workerId = 0;
   /** The number of batches so far. */
   #batches = 0;
   #engine: SharedEngineAccess | null = null;
@@ -75,7 +75,7 @@ export class SharedWriter implements LedgerWriter {
   constructor(store: SharedLedgerStore, parts: Parts) {
     this.#store = store;
     this.#parts = parts;
-    this.#settler = new DutySettler(store, parts, GRACE_MS);
+    this.#settler = new LeaseSettler(store, parts, GRACE_MS);
     this.reservations = new SharedReservations(store, parts.effects);
     this.counters = new SharedCounters(store);
     this.leaderParts = { store, clock: parts.clock, log: parts.log };
@@ -85,7 +85,7 @@ export class SharedWriter implements LedgerWriter {
 
   async acquire(): Promise<void> {
     this.counters.clear();
-    this.#performer = await this.#store.join();
+    this.#workerId = await this.#store.join();
   }
 
   async commit(
@@ -98,7 +98,7 @@ export class SharedWriter implements LedgerWriter {
     const decide = async (): Promise<SharedBatch> => {
       await process();
       const batch = this.#build(tick);
-      this.#parts.meter?.prepare({ ...batch, epoch: this.#performer });
+      this.#parts.meter?.prepare({ ...batch, epoch: this.#workerId });
       sentAt = this.#monotonic();
       return batch;
     };
@@ -129,7 +129,7 @@ export class SharedWriter implements LedgerWriter {
   }
 
   async #requireStanding(): Promise<void> {
-    if (!(await this.#store.isPerforming())) throw overError();
+    if (!(await this.#store.isActive())) throw overError();
   }
 
   stop(): void {
@@ -165,7 +165,7 @@ export class SharedWriter implements LedgerWriter {
     const checked = [...statuses];
     for (const [index, { taken }] of trees.entries()) {
       if (statuses[index] !== 'present') continue;
-      if (!isRepeated || !(await this.#send(() => this.#store.hasDuties(taken)))) checked[index] = 'conflict';
+      if (!isRepeated || !(await this.#send(() => this.#store.hasLeases(taken)))) checked[index] = 'conflict';
     }
     return checked;
   }
@@ -208,21 +208,21 @@ export class SharedWriter implements LedgerWriter {
       if (caseLabel !== undefined) labels.set(outcome.tree_id, caseLabel);
       decisions.set(outcome.tree_id, [...(decisions.get(outcome.tree_id) ?? []), ...outcome.decisions]);
     }
-    const { trees } = tick.batch.build(this.#performer);
+    const { trees } = tick.batch.build(this.#workerId);
     const quotas = joinChecks(
       trees.map(({ tree_id }) => [...this.reservations.changesOf(tree_id), ...this.counters.changesOf(tree_id)]),
       isCounterId,
     );
     this.#batches += 1;
     const batch = {
-      performer: this.#performer,
-      quota_version: `${this.#performer}.${this.#batches}`,
+      worker_id: this.#workerId,
+      quota_version: `${this.#workerId}.${this.#batches}`,
       trees: trees.map((append, index): SharedAppend => {
         const { tree_id } = append;
         const [tree, decided] = [tick.tree(tree_id), decisions.get(tree_id) ?? []];
         return {
           ...append,
-          ...dutyChanges(tree, decided),
+          ...leaseChanges(tree, decided),
           quotas: quotas[index] ?? [],
           label: this.#labels.changeOf(tree, decided, labels.get(tree_id) ?? null),
         };
@@ -238,7 +238,7 @@ export class SharedWriter implements LedgerWriter {
       if (label !== null && statuses[index] !== 'conflict') this.#labels.onCommitted(label);
   }
 
-  #toCommitted({ performer, trees }: SharedBatch, statuses: readonly AppendStatus[]): Omit<CommittedTick, 'sentAt'> {
+  #toCommitted({ worker_id, trees }: SharedBatch, statuses: readonly AppendStatus[]): Omit<CommittedTick, 'sentAt'> {
     const overtaken = new Set<string>();
     const written = trees.filter(({ tree_id }, index) => {
       if (statuses[index] !== 'conflict') return true;
@@ -246,7 +246,7 @@ export class SharedWriter implements LedgerWriter {
       return false;
     });
     for (const { tree_id } of trees) this.#races.note(tree_id, overtaken.has(tree_id));
-    const batch = { epoch: performer, trees: written };
+    const batch = { epoch: worker_id, trees: written };
     this.#parts.meter?.onCommitted(batch);
     return { batch, result: { head: null, first_log_indexes: null }, overtaken };
   }

@@ -57,9 +57,9 @@ export async function acceptFailover(options: AcceptFailoverOptions): Promise<Ac
   const { store, paths } = options;
   const signer = readLedgerSigner(paths.ledgerKey);
   if (signer === null) throw usageError(`${paths.keys} has no ledger key: mount the key folder of the ledger`);
-  const { anchor } = openSharedHead(store, paths, paths, { readOnly: false });
-  const kept = await anchor.read();
-  await anchor.close();
+  const { externalHeadStore } = openSharedHead(store, paths, paths, { readOnly: false });
+  const kept = await externalHeadStore.read();
+  await externalHeadStore.close();
   // The key history vouches for a head too: the last one before each rotation of the key.
   const vouched = readHomeHistory(paths.ledgerKey)?.rotations.at(-1)?.head ?? null;
   const lost = await largestLost(store, [kept, vouched]);
@@ -71,7 +71,7 @@ export async function acceptFailover(options: AcceptFailoverOptions): Promise<Ac
   const recorded = known ?? (await record(options, { size: lost.size, root: lost.root }));
   const evidence = await putAside(options, `lost-${recorded.lineage}`, createHeadSeal(signer, paths.ledgerKey));
   const { size, root } = await store.head();
-  const next = openSharedHead(store, paths, paths, { readOnly: false }).anchor;
+  const next = openSharedHead(store, paths, paths, { readOnly: false }).externalHeadStore;
   await next.write({ size, root });
   await next.close();
   return { ...recorded, isNew: known === null, evidence };
@@ -104,11 +104,17 @@ async function record(
   const kept = { size, root };
   const signer = readLedgerSigner(paths.ledgerKey);
   // The heads of the lost log must not be compared here.
-  const anchor = signedMemoryHeadStore(kept, signer === null ? null : createHeadSeal(signer, paths.ledgerKey));
+  const externalHeadStore = signedMemoryHeadStore(
+    kept,
+    signer === null ? null : createHeadSeal(signer, paths.ledgerKey),
+  );
   const facts = { kept, lost, backup_sha256: null, actor: operator.actor, erased: [] };
   const decide: RestoredLedger['decide'] = (submit, parts) =>
     decideLoss(operator, { kept, lost }, submit, { ...parts, ids });
-  const { tree_id, lineage } = await recordRestore({ store, anchor, policies, log, keys: paths, decide }, facts);
+  const { tree_id, lineage } = await recordRestore(
+    { store, externalHeadStore, policies, log, keys: paths, decide },
+    facts,
+  );
   return { tree_id, lineage, kept, lost };
 }
 

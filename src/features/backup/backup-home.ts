@@ -132,9 +132,9 @@ async function copyParts(options: BackupOptions, { contract, data }: BackupPaths
   const { from, keys = false, sandbox = true, progress = NO_PROGRESS } = options;
   const { paths } = from;
   for (const folder of [data, copy.artifacts, copy.keys, copy.caseKeys]) makeFolder(folder);
-  const { anchor } = openHead(paths, { readOnly: true });
-  const before = await anchor.read();
-  await anchor.close();
+  const { externalHeadStore } = openHead(paths, { readOnly: true });
+  const before = await externalHeadStore.read();
+  await externalHeadStore.close();
   await copyLedger(from, copy, before, progress);
   progress.begin({ label: 'copying files', unit: 'files', total: null });
   // B2: an erasure meanwhile has left its note, which this copies too.
@@ -200,15 +200,15 @@ async function verify(
     readOnly: true,
     erasureSeal,
   });
-  const anchor = headFile(copy.head, createHeadSeal(signer));
+  const externalHeadStore = headFile(copy.head, createHeadSeal(signer));
   try {
     const { size, root } = await store.head();
-    await anchor.write({ size, root });
+    await externalHeadStore.write({ size, root });
     const counted = countReads(store, progress, { label: 'verifying the backup' });
-    const verdict = await new LedgerReader(counted, anchor).verify({ replay });
+    const verdict = await new LedgerReader(counted, externalHeadStore).verify({ replay });
     return { verdict, head: verdict.verdict === 'refused' ? null : { size, root } };
   } finally {
-    await anchor.close();
+    await externalHeadStore.close();
     await store.close();
   }
 }

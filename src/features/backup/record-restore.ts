@@ -27,7 +27,7 @@ type RestoreInput = Extract<NewInput, { kind: 'restore' }>;
 export interface RestoredLedger {
   /** Closed by the caller. */
   readonly store: LedgerStore;
-  readonly anchor: ExternalHeadStore;
+  readonly externalHeadStore: ExternalHeadStore;
   readonly policies: PolicySource;
   /** Default: what the ledger has registered. */
   readonly registrations?: Registrations | undefined;
@@ -69,9 +69,9 @@ const OPERATOR_ROLE = 'operator';
 
 /** Settles open effects as unknown, ends trees that lose their content, and records the restore. @throws LedgerError */
 export async function recordRestore(ledger: RestoredLedger, facts: RestoreFacts): Promise<RecordedRestore> {
-  const { store, anchor, policies, log, keys } = ledger;
+  const { store, externalHeadStore, policies, log, keys } = ledger;
   const { erased, actor, ...restored } = facts;
-  const engine = openEngine(store, anchor, log);
+  const engine = openEngine(store, externalHeadStore, log);
   try {
     const recovery = await engine.start();
     const unended: string[] = [];
@@ -82,7 +82,7 @@ export async function recordRestore(ledger: RestoredLedger, facts: RestoreFacts)
     const policyCache = new PolicyCache(policies, clock, createCatalogue(registrations));
     const record = (): Promise<string> => submitTree(engine, policyCache, { actor, lineage, ...restored });
     const tree_id = await (ledger.decide?.(record, { engine, store, policyCache }) ?? record());
-    await finishRotations({ engine, store, anchor, keys, policyCache, clock });
+    await finishRotations({ engine, store, externalHeadStore, keys, policyCache, clock });
     return { tree_id, lineage, recovery, unended };
   } finally {
     await engine.stop();
@@ -99,10 +99,10 @@ async function submitTree(
   const { pins: policies, machines, materials } = await policyCache.current();
   const open = { kind: 'open', run_id: tree_id, input_id: `${tree_id}/open` } as const;
   const given = { correlation_id: `restore-${lineage}`, case_id: null, taxonomy_versions: null, scope: {} };
-  await engine.submit(tree_id, { input: { ...open, ...given, policies, machines }, materials, external: false });
+  await engine.submit(tree_id, { input: { ...open, ...given, policies, machines }, materials, rememberInputId: false });
   await submitRestore(engine, { ...recordOf(tree_id, RESTORED, actor), lineage, ...restored });
   const end = { kind: 'cancel', run_id: tree_id, input_id: `${tree_id}/end`, reason: 'no_longer_needed' } as const;
-  await engine.submit(tree_id, { input: end, materials: [], external: false });
+  await engine.submit(tree_id, { input: end, materials: [], rememberInputId: false });
   return tree_id;
 }
 
@@ -117,7 +117,7 @@ const recordOf = (tree_id: string, event: RestoreInput['event'], actor: string) 
   }) as const;
 
 async function submitRestore(engine: Pick<TreeEngine, 'submit'>, input: RestoreInput): Promise<void> {
-  const { refused } = await engine.submit(input.run_id, { input, materials: [], external: true });
+  const { refused } = await engine.submit(input.run_id, { input, materials: [], rememberInputId: true });
   if (refused) throw new InvariantError('the tree of a restore has refused its record');
 }
 
@@ -134,7 +134,7 @@ async function endTrees(
     if (ended) continue;
     const input = { kind: 'cancel', run_id: tree_id, input_id: `${tree_id}/erased`, reason: 'operator' } as const;
     try {
-      await engine.submit(tree_id, { input, materials: [], external: false });
+      await engine.submit(tree_id, { input, materials: [], rememberInputId: false });
     } catch (error) {
       if (!(error instanceof LedgerError && error.code === 'LEDGER_ERASED')) throw error;
       unended.push(tree_id);

@@ -252,13 +252,13 @@ async function settleAndErase(
 ): Promise<RecordedRestore> {
   const erasureSeal = erasureSealOf(paths, { readOnly: false });
   const store = openSqliteStore({ ...sqliteFiles(paths), erasureSeal });
-  const { anchor } = openHead(paths, { readOnly: false });
+  const { externalHeadStore } = openHead(paths, { readOnly: false });
   try {
-    await checkExternalHead(store, anchor);
+    await checkExternalHead(store, externalHeadStore);
     if (lost !== null && lost.size <= manifest.size)
       await checkExternalHead(store, { read: () => Promise.resolve(lost) });
     const recorded = await recordRestore(
-      { store, anchor, policies, registrations, log, keys: paths },
+      { store, externalHeadStore, policies, registrations, log, keys: paths },
       { kept: keptOf(manifest), lost, backup_sha256: sha256, actor, erased: erased.map(({ case_id }) => case_id) },
     );
     const keys = new CaseKeys(paths.caseKeys, erasureSeal);
@@ -270,7 +270,7 @@ async function settleAndErase(
     }
     return recorded;
   } finally {
-    await anchor.close();
+    await externalHeadStore.close();
     await store.close();
   }
 }
@@ -293,12 +293,12 @@ async function verify(
 ): Promise<LedgerVerdict> {
   const erasureSeal = erasureSealOf(paths, { readOnly: true });
   const store = openSqliteStore({ ...sqliteFiles(paths), readOnly: true, erasureSeal });
-  const { anchor } = openHead(paths, { readOnly: true });
+  const { externalHeadStore } = openHead(paths, { readOnly: true });
   try {
     const counted = countReads(store, progress, { label: 'verifying the restored ledger' });
-    return await new LedgerReader(counted, anchor).verify({ replay });
+    return await new LedgerReader(counted, externalHeadStore).verify({ replay });
   } finally {
-    await anchor.close();
+    await externalHeadStore.close();
     await store.close();
   }
 }

@@ -1,5 +1,5 @@
 // A worker reports itself to the list of workers when it starts, and then every second: it may have joined again as
-// another performer, and the emergency overlay may have changed.
+// another worker, and the emergency overlay may have changed.
 
 import type { Clock } from '../../engine/ports/clock.js';
 import type { ClusterDirectory, WorkerReport } from '../../engine/ports/ledger/cluster.js';

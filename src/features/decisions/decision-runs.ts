@@ -27,7 +27,7 @@ export interface DecisionRunsParts {
 
 /** `denied`: policy allows the caller no run; the record of this request is the denied run. */
 export type DecisionRun =
-  | { readonly state: 'live'; readonly run_id: string; readonly isExternal: (tool: string) => boolean }
+  | { readonly state: 'live'; readonly run_id: string; readonly isExternalTool: (tool: string) => boolean }
   | { readonly state: 'denied'; readonly run_id: string; readonly rule: string | null };
 
 /** How many runs one caller may have, one after another. */
@@ -68,7 +68,7 @@ export class DecisionRuns {
     if (tree?.isLive(run_id) !== true) return null;
     const { policy } = tree;
     // The registrations are those that the tree has pinned: another process may have others.
-    return { state: 'live', run_id, isExternal: (tool) => policy?.catalogue.tool(tool)?.external === true };
+    return { state: 'live', run_id, isExternalTool: (tool) => policy?.catalogue.tool(tool)?.external === true };
   }
 
   /** The rule by which policy denied a run. */

@@ -84,7 +84,7 @@ export class Decisions {
       const found = await this.#runs.find(request);
       if (found.state === 'denied') return deniedRun(found.run_id, found.rule);
       try {
-        return await this.#propose(request, found.run_id, found.isExternal(request.tool));
+        return await this.#propose(request, found.run_id, found.isExternalTool(request.tool));
       } catch (error) {
         // The run has used up its limits, or a person has cancelled it: the next decision is made in another one.
         if (!(error instanceof RunError) || error.code !== 'RUN_ENDED' || tries === TRIES_MAX) throw error;

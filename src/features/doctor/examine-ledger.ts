@@ -16,7 +16,7 @@ const CLOCK_MS_MAX = 5_000;
 
 interface ExaminedLedger {
   readonly store: LedgerStore;
-  readonly anchor: ExternalHeadStore;
+  readonly externalHeadStore: ExternalHeadStore;
   readonly clock: Clock;
 }
 
@@ -24,10 +24,10 @@ export async function examineLedger(ledger: ExaminedLedger): Promise<readonly Do
   return [...(await examineHead(ledger)), ...(await examineClock(ledger)), ...(await examineEffects(ledger))];
 }
 
-async function examineHead({ store, anchor }: ExaminedLedger): Promise<readonly DoctorFinding[]> {
+async function examineHead({ store, externalHeadStore }: ExaminedLedger): Promise<readonly DoctorFinding[]> {
   try {
-    const external = await anchor.read();
-    await checkExternalHead(store, anchor, { acceptMissing: true });
+    const external = await externalHeadStore.read();
+    await checkExternalHead(store, externalHeadStore, { acceptMissing: true });
     const { size } = await store.head();
     const found = [doctorFinding('ledger', 'ok', `${size} entries; \`turnpike ledger verify\` checks them all`)];
     if (external === null && size > 0) {
@@ -46,9 +46,9 @@ async function examineHead({ store, anchor }: ExaminedLedger): Promise<readonly 
   }
 }
 
-async function examineClock({ store, anchor, clock }: ExaminedLedger): Promise<readonly DoctorFinding[]> {
+async function examineClock({ store, externalHeadStore, clock }: ExaminedLedger): Promise<readonly DoctorFinding[]> {
   const { size } = await store.head();
-  const archived = (await new LedgerReader(store, anchor).begin()).size;
+  const archived = (await new LedgerReader(store, externalHeadStore).begin()).size;
   let newest: string | null = null;
   for await (const { type, text } of store.log(Math.max(archived, size - TREES_READ))) {
     if (type !== 'input') continue;
@@ -62,12 +62,12 @@ async function examineClock({ store, anchor, clock }: ExaminedLedger): Promise<r
   return [doctorFinding('clock', 'problem', text)];
 }
 
-async function examineEffects({ store, anchor }: ExaminedLedger): Promise<readonly DoctorFinding[]> {
+async function examineEffects({ store, externalHeadStore }: ExaminedLedger): Promise<readonly DoctorFinding[]> {
   let unfinished = 0;
   for await (const tree of store.openTrees()) unfinished += tree.unfinished ? 1 : 0;
   let unknown = 0;
   let first: string | null = null;
-  for await (const tree of new LedgerReader(store, anchor).trees(TREES_READ)) {
+  for await (const tree of new LedgerReader(store, externalHeadStore).trees(TREES_READ)) {
     for (const [run_id, settlement] of tree.unknown) {
       if (settlement !== null) continue;
       unknown += 1;

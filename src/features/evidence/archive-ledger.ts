@@ -20,7 +20,7 @@ import { writeEvidence } from './write-evidence.js';
 export interface LockedLedger {
   readonly store: LedgerStore;
   readonly epoch: number;
-  readonly anchor: ExternalHeadStore;
+  readonly externalHeadStore: ExternalHeadStore;
   readonly signer: NoteSigner;
   /** @default none */
   readonly progress?: ProgressReporter;
@@ -43,10 +43,13 @@ export interface ArchiveResult {
  * @throws LedgerError LEDGER_UNAVAILABLE if this kind of store cannot be archived
  * @throws LedgerError if the ledger does not match its head or fails its verification: then nothing may be moved
  */
-export async function checkArchivable({ store, anchor }: Pick<LockedLedger, 'store' | 'anchor'>): Promise<void> {
+export async function checkArchivable({
+  store,
+  externalHeadStore,
+}: Pick<LockedLedger, 'store' | 'externalHeadStore'>): Promise<void> {
   requireArchives(store);
-  await checkArchives(store, anchor);
-  await checkExternalHead(store, anchor);
+  await checkArchives(store, externalHeadStore);
+  await checkExternalHead(store, externalHeadStore);
 }
 
 /** Before any work: a file that was written would be the first trace of an archive that never happens. */
@@ -97,11 +100,11 @@ export async function planArchive(ledger: LockedLedger, before: number | null): 
 }
 
 async function findArchiveBoundary(
-  { store, anchor, progress = NO_PROGRESS }: LockedLedger,
+  { store, externalHeadStore, progress = NO_PROGRESS }: LockedLedger,
   before: number | null,
 ): Promise<{ readonly from: number; readonly boundary: ArchiveBoundary }> {
   requireArchives(store);
-  const signedSize = (await anchor.read())?.size ?? 0;
+  const signedSize = (await externalHeadStore.read())?.size ?? 0;
   if (before !== null && before > signedSize) {
     throw usageError(`the last checkpoint covers ${signedSize} entries: no others can be archived`);
   }
@@ -143,15 +146,15 @@ function describeProblem(verdict: LedgerVerdict): string {
 
 /** The file gets its name, and then the entries leave the ledger. */
 async function finishArchive(
-  { store, epoch, anchor, signer }: LockedLedger,
+  { store, epoch, externalHeadStore, signer }: LockedLedger,
   { head, trees, cases }: ArchiveBoundary,
   file: ArchiveDraft,
   sha256: string,
 ): Promise<void> {
   // Twice, so that neither slot of the head file describes a time before: its entries would be missing for comparison.
   const latest = await store.head();
-  await anchor.write(latest);
-  await anchor.write(latest);
+  await externalHeadStore.write(latest);
+  await externalHeadStore.write(latest);
   await file.publish();
   const part = { ...head, sha256, note: signArchiveNote(head, sha256, signer) };
   await store.archives.remove({ epoch, part, trees, cases });

@@ -100,7 +100,7 @@ async function submitAnswer(
   run_id: string,
   input: NewInput,
   materials: readonly Artifact[] = [],
-  external = false,
+  rememberInputId = false,
 ): Promise<readonly AuditEvent[]> {
   const tree_id = rootRunIdOf(run_id);
   const tree = await engine.peek(tree_id);
@@ -110,7 +110,7 @@ async function submitAnswer(
     (one) => one.run_id === run_id && one.run_kind === 'tool_gateway',
   );
   const effectless = isOperatorAct ? ({ startsNoEffect: true } as const) : {};
-  const { refused, repeat_of } = await engine.submit(tree_id, { input, materials, external, ...effectless });
+  const { refused, repeat_of } = await engine.submit(tree_id, { input, materials, rememberInputId, ...effectless });
   const events: AuditEvent[] = [];
   let isOwnInput = false;
   for await (const { seq, type, text } of store.tree(tree_id, repeat_of ?? before)) {

@@ -14,6 +14,6 @@ export async function cancelRun(
 ): Promise<void> {
   const { root_run_id } = run;
   const { input, materials } = createCancelInput(run, await engine.peek(root_run_id), reason);
-  const { refused } = await engine.submit(root_run_id, { input, materials, external: false });
+  const { refused } = await engine.submit(root_run_id, { input, materials, rememberInputId: false });
   if (refused) throw runNotCancellableError(run.run_id);
 }

@@ -317,7 +317,7 @@ export class HighRiskRuns {
     materials: readonly Artifact[],
     caseLabel: CaseLabelVersion | null = null,
   ): Promise<SubmissionResult> {
-    const submission: Submission = { input, materials, external: false };
+    const submission: Submission = { input, materials, rememberInputId: false };
     return this.#parts.engine.submit(tree_id, caseLabel === null ? submission : { ...submission, caseLabel });
   }
 }

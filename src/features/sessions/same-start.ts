@@ -44,6 +44,6 @@ export async function requireSameStart(
     if (boundText(given, unbound) === boundText(body, unbound)) return;
     break;
   }
-  await engine.submit(start.run_id, { input: start, materials, external: false });
+  await engine.submit(start.run_id, { input: start, materials, rememberInputId: false });
   throw idempotencyConflict();
 }

@@ -239,7 +239,7 @@ export class SessionRuns implements Sessions {
     const session_id = ids.draw(SESSION_PREFIX);
     const { input, materials } = createStartSessionInput(session_id, options, material, pinned, ids);
     return this.#submit(session_id, input.input_id, () =>
-      this.#attachedEngine.submit(session_id, { input, materials, external: false }),
+      this.#attachedEngine.submit(session_id, { input, materials, rememberInputId: false }),
     );
   }
 
@@ -288,7 +288,7 @@ export class SessionRuns implements Sessions {
     }
     const input = { kind: 'session', feature: 'sessions', run_id: session_id, input_id, by: caller, command } as const;
     return this.#submit(session_id, input_id, () =>
-      this.#attachedEngine.submit(session_id, { input, materials, external: false }),
+      this.#attachedEngine.submit(session_id, { input, materials, rememberInputId: false }),
     );
   }
 

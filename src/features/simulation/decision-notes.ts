@@ -3,7 +3,7 @@
 
 import type { AgentMemory } from '../../../machines/agent-memory.js';
 import { RUN_ENDING_DENIAL } from '../../../machines/authorize-step.js';
-import type { DelegateEvent } from '../../../machines/external/external-act.js';
+import type { StartCallerRunEvent } from '../../../machines/caller-runs/caller-run.js';
 import type { MediatedInput } from '../../../machines/mediated.js';
 import type { MediatedMemory, VoteEvent } from '../../../machines/mediated-memory.js';
 import type { OrchestratorMemory, StartAgentEvent } from '../../../machines/orchestrator.js';
@@ -58,7 +58,7 @@ export class DecisionNotes implements TransitionObserver {
   ) {
     if (parent.machine === 'session') this.#runs.set(id, { kind: 'orchestrator', run: (input as StartedInput).run });
     else if (parent.machine === 'orchestrator') this.#noteStarted(parent, src, id);
-    else if (parent.machine === 'agent' && src === 'external') this.#noteExternal(parent, input as MediatedInput);
+    else if (parent.machine === 'agent' && src === 'caller_run') this.#noteCallerRun(parent, input as MediatedInput);
     else if (parent.machine === 'agent') {
       const step = input as StepInput;
       this.#steps.set(step.agent.run_id, { input: step, gathered: null });
@@ -140,14 +140,14 @@ export class DecisionNotes implements TransitionObserver {
   }
 
   /** Notes the facts of a run that the caller executes. Its agent run starts it; no facts are gathered. */
-  #noteExternal({ memory, event }: ObservedActor, { run, request }: MediatedInput): void {
+  #noteCallerRun({ memory, event }: ObservedActor, { run, request }: MediatedInput): void {
     const { run_id } = (memory as unknown as AgentMemory).run;
     const [openStep, start] = [this.#steps.get(run_id), this.#starts.get(run_id)];
     if (openStep === undefined || start === undefined) return;
     const { agent, approvals } = newStepMemory(openStep.input);
     const { action, args } = request.effect;
     const act: MediatedAct = { start, agent, action, args, label: request.privileged.label, run_id: run.run_id };
-    const ending = (event as unknown as DelegateEvent).verdict.rule_id === RUN_ENDING_DENIAL.rule_id;
+    const ending = (event as unknown as StartCallerRunEvent).verdict.rule_id === RUN_ENDING_DENIAL.rule_id;
     this.#runs.set(run.run_id, { kind: 'step', ...openStep, start, approvals, facts: null, ending, act });
   }
 

@@ -4,7 +4,7 @@
 import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
 import { isSchemaInstance } from '../../core/contract/policy/registered-schema.js';
 import { ActionFailedError } from '../../core/errors.js';
-import { attachToolWords } from '../../runtime/effects/tool-words.js';
+import { attachToolExplanation } from '../../runtime/effects/tool-explanation.js';
 import { encodeOutput, type ConvertedSchema } from './convert-schema.js';
 import { isConformingValue } from './conforming-value.js';
 import type { WalkedSchema } from './weaken-schema.js';
@@ -84,7 +84,7 @@ export function toToolResult(result: JsonObject, shape: ToolResultShape): JsonOb
 function failureOf(blocks: readonly JsonObject[], partial: JsonObject): ActionFailedError {
   const error = new ActionFailedError('the tool has ended with an error of its own', { partial });
   const words = blocks.map((content) => content['text']).find((value) => typeof value === 'string');
-  return words === undefined ? error : attachToolWords(error, words);
+  return words === undefined ? error : attachToolExplanation(error, words);
 }
 
 /** The bytes that are left, and whether the answer is complete so far. */

@@ -31,7 +31,7 @@ export async function recordRotation({ engine, policyCache }: RecordParts, recor
     const { pins, machines, materials } = await policyCache.current();
     const open = { kind: 'open', run_id: tree_id, input_id: `${tree_id}/open`, case_id: null, scope: {} } as const;
     const given = { correlation_id, taxonomy_versions: null, policies: pins, machines };
-    await engine.submit(tree_id, { input: { ...open, ...given }, materials, external: false });
+    await engine.submit(tree_id, { input: { ...open, ...given }, materials, rememberInputId: false });
   }
   const input = {
     kind: 'rotate_key',
@@ -41,7 +41,7 @@ export async function recordRotation({ engine, policyCache }: RecordParts, recor
     actor: { actor_type: 'human', actor_id: actor },
     role_id: role,
   } as const;
-  const { refused } = await engine.submit(tree_id, { input, materials: [], external: true });
+  const { refused } = await engine.submit(tree_id, { input, materials: [], rememberInputId: true });
   if (refused) throw new InvariantError('the tree of a rotation has refused its record');
 }
 
@@ -49,5 +49,5 @@ export async function recordRotation({ engine, policyCache }: RecordParts, recor
 export async function endRotationTree({ engine }: Pick<RecordParts, 'engine'>, tree_id: string): Promise<void> {
   if ((await engine.peek(tree_id))?.isLive(tree_id) !== true) return;
   const end = { kind: 'cancel', run_id: tree_id, input_id: `${tree_id}/end`, reason: 'no_longer_needed' } as const;
-  await engine.submit(tree_id, { input: end, materials: [], external: false });
+  await engine.submit(tree_id, { input: end, materials: [], rememberInputId: false });
 }

@@ -55,7 +55,7 @@ export interface RotateKeyOptions extends Operator {
 export interface RotationParts {
   readonly engine: Pick<TreeEngine, 'submit' | 'peek' | 'exclusively' | 'head'>;
   readonly store: LedgerStore;
-  readonly anchor: ExternalHeadStore;
+  readonly externalHeadStore: ExternalHeadStore;
   readonly keys: KeyFolder;
   readonly policyCache: Pick<PolicyCache, 'current'>;
   readonly clock: Clock;
@@ -71,11 +71,11 @@ export const rotationTreeId = (number: number): string => ledgerEventTreeId(`tur
 export async function rotateLedgerKey(parts: RotationParts, options: RotateKeyOptions): Promise<KeyRotation> {
   const [actor, role] = [validateActor(options.actor), validateField('role', Identifier, options.role)];
   if (/\p{Cc}/u.test(actor)) throw usageError('actor: no control characters');
-  const { engine, store, anchor, keys } = parts;
+  const { engine, store, externalHeadStore, keys } = parts;
   const { ledgerKey } = keys;
   if (store.caseKeys === undefined) throw usageError('the key of a ledger in this store cannot be rotated');
   const old = readLedgerSigner(ledgerKey);
-  if (old === null || anchor.replaceSeal === undefined) throw unsignedError(ledgerKey.privateKey);
+  if (old === null || externalHeadStore.replaceSeal === undefined) throw unsignedError(ledgerKey.privateKey);
   const number = (old.history?.length ?? 0) + 1;
   if (number > ROTATIONS_MAX) throw usageError(`the key of a ledger can be rotated ${ROTATIONS_MAX} times`);
   await alone(parts, async () => {
@@ -118,7 +118,7 @@ type RotationFacts = Pick<KeyRotation, 'number' | 'actor' | 'role'>;
 async function replaceKey(parts: RotationParts, old: NoteSigner, by: RotationFacts): Promise<void> {
   const {
     engine,
-    anchor,
+    externalHeadStore,
     keys: { ledgerKey },
     clock,
   } = parts;
@@ -127,12 +127,12 @@ async function replaceKey(parts: RotationParts, old: NoteSigner, by: RotationFac
   // Nothing may be pending: a process that has lost its session could integrate it, and sign a later head.
   const { size, root } = await engine.head();
   // R2: twice, so that neither slot of the head file has a head that the old key may not sign.
-  for (let slot = 0; slot < 2; slot += 1) await anchor.write({ size, root });
+  for (let slot = 0; slot < 2; slot += 1) await externalHeadStore.write({ size, root });
   const facts = { ...by, head: { size, root }, at: new Date(clock.now()).toISOString() };
   const notes = readHistoryFile(files.history);
   writeHistoryFile(files.history, [...notes, signRotation(facts, notes.at(-1) ?? null, { old, next })]);
-  anchor.replaceSeal?.(createHeadSeal(readLedgerSigner(ledgerKey) ?? next, ledgerKey));
-  for (let slot = 0; slot < 2; slot += 1) await anchor.write({ size, root });
+  externalHeadStore.replaceSeal?.(createHeadSeal(readLedgerSigner(ledgerKey) ?? next, ledgerKey));
+  for (let slot = 0; slot < 2; slot += 1) await externalHeadStore.write({ size, root });
 }
 
 interface OpenParts extends Omit<RotationParts, 'keys'> {

@@ -1,4 +1,4 @@
-import type { ClusterDirectory, Performer } from '../../engine/ports/ledger/cluster.js';
+import type { ClusterDirectory, ClusterWorker } from '../../engine/ports/ledger/cluster.js';
 import type { Turnpike } from '../turnpike.js';
 import type { ReadinessCheck } from '../../features/readiness/readiness-reporter.js';
 
@@ -10,7 +10,7 @@ const NAME = 'database';
  */
 export function addDatabaseCheck(
   { readiness, vitals }: Pick<Turnpike, 'readiness' | 'vitals'>,
-  cluster: Pick<ClusterDirectory, 'isStanding' | 'status'>,
+  cluster: Pick<ClusterDirectory, 'isActive' | 'status'>,
   version: string,
 ): void {
   if (readiness.has(NAME)) return;
@@ -19,7 +19,7 @@ export function addDatabaseCheck(
     run: async () => {
       // A restart has compared it with the head file, and refuses it.
       if (vitals.condition().permanentCode === 'LEDGER_BELOW_HEAD') return 'the database has lost commits';
-      return (await cluster.isStanding()) ? null : 'this process has no session with the database';
+      return (await cluster.isActive()) ? null : 'this process has no session with the database';
     },
     thrown: 'the database cannot be reached',
   };
@@ -28,8 +28,8 @@ export function addDatabaseCheck(
     name: 'later-trees',
     run: async () => {
       if (vitals.condition().laterTrees === 0) return null;
-      const { performers } = await cluster.status();
-      const isPassed = performers.some((performer) => canServeLater(performer, version));
+      const { workers } = await cluster.status();
+      const isPassed = workers.some((worker) => canServeLater(worker, version));
       return isPassed ? 'cannot serve run trees of a later version: a worker of another version has to' : null;
     },
     thrown: 'the list of workers cannot be read',
@@ -38,5 +38,8 @@ export function addDatabaseCheck(
 }
 
 /** Whether a worker can be expected to serve the trees that a worker of version `own` cannot. */
-export const canServeLater = ({ over_at, connected, version, refuses, later_trees }: Performer, own: string): boolean =>
+export const canServeLater = (
+  { over_at, connected, version, refuses, later_trees }: ClusterWorker,
+  own: string,
+): boolean =>
   over_at === null && connected && refuses === null && later_trees === 0 && version !== null && version !== own;

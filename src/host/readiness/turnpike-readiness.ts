@@ -23,11 +23,11 @@ interface ReadinessParts {
   readonly components: TurnpikeComponents;
   readonly reader: LedgerReader;
   readonly keys: KeyFolder | null;
-  readonly anchor: Pick<ExternalHeadStore, 'problem'>;
+  readonly externalHeadStore: Pick<ExternalHeadStore, 'problem'>;
   readonly options: Pick<TurnpikeOptions, 'restarts'>;
 }
 
-export function createReadiness({ components, reader, keys, anchor, options }: ReadinessParts): {
+export function createReadiness({ components, reader, keys, externalHeadStore, options }: ReadinessParts): {
   readonly readiness: Readiness;
   readonly vitals: LedgerVitals;
 } {
@@ -57,7 +57,7 @@ export function createReadiness({ components, reader, keys, anchor, options }: R
     clock,
     log,
   });
-  const { problem } = anchor;
+  const { problem } = externalHeadStore;
   if (problem !== undefined) readiness.add({ name: 'heads', run: problem });
   const vitals = {
     condition,

@@ -298,8 +298,8 @@ const homeInUseError = (home: string, cause: unknown): LedgerError =>
 async function workersRunError(shared: SharedHome, cause: unknown): Promise<LedgerError> {
   const cluster = await openCluster(shared, true);
   try {
-    const performers = (await cluster.status()).performers.filter(({ connected }) => connected);
-    const names = performers.map(({ pid, address }) => `process ${pid}${address === null ? '' : ` at ${address}`}`);
+    const workers = (await cluster.status()).workers.filter(({ connected }) => connected);
+    const names = workers.map(({ pid, address }) => `process ${pid}${address === null ? '' : ` at ${address}`}`);
     const who =
       names.length === 0 ? 'another process has' : `${names.join(', ')} ${names.length === 1 ? 'has' : 'have'}`;
     const message = `${who} the ledger open for writing: stop every worker, repeat this, and start them again`;

@@ -154,7 +154,7 @@ async function runRoute<S extends Pick<InspectionService, 'log'>>(
 ): Promise<void> {
   work.hold();
   try {
-    await sendResponse(reply, await route.handle(routeRequest, service), { packs: route.packs, work });
+    await sendResponse(reply, await route.handle(routeRequest, service), { isCompressed: route.isCompressed, work });
   } catch (error) {
     const hasBegun = reply.sent;
     if (!work.isAborted && !hasBegun) throw error;

@@ -150,14 +150,14 @@ function clusterMetrics(cluster: Pick<ClusterDirectory, 'status'>, meter: Meter)
       const status = await read();
       return [{ value: status === null ? NaN : valueOf(status) }];
     });
-  gauge('performers', 'Workers that have a session with the database', ({ performers }) =>
-    count(performers.map(({ over_at, connected }) => (over_at === null && connected ? 1 : 0))),
+  gauge('performers', 'Workers that have a session with the database', ({ workers }) =>
+    count(workers.map(({ over_at, connected }) => (over_at === null && connected ? 1 : 0))),
   );
-  gauge('unfinished_effects', 'Effects without a recorded outcome', ({ performers }) =>
-    count(performers.map(({ effects }) => effects)),
+  gauge('unfinished_effects', 'Effects without a recorded outcome', ({ workers }) =>
+    count(workers.map(({ effects }) => effects)),
   );
-  gauge('lost_effects', 'Effects of workers that are over, which another worker settles', ({ performers }) =>
-    count(performers.map(({ over_at, effects }) => (over_at === null ? 0 : effects))),
+  gauge('lost_effects', 'Effects of workers that are over, which another worker settles', ({ workers }) =>
+    count(workers.map(({ over_at, effects }) => (over_at === null ? 0 : effects))),
   );
   gauge('pending_commits', 'Commits that are not in the log yet', ({ pending }) => pending.commits);
   gauge('merge_delay_seconds', 'Age of the oldest commit that is not in the log yet', ({ pending }) =>

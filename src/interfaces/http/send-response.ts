@@ -15,7 +15,7 @@ const BYTES_PER_MS = 100_000;
 
 export interface SendOptions {
   /** Whether large responses are compressed for clients that accept gzip. */
-  readonly packs: boolean;
+  readonly isCompressed: boolean;
   readonly work: AdmittedWork;
 }
 
@@ -40,13 +40,17 @@ export async function sendResponse(reply: FastifyReply, response: RouteResponse,
   void reply.send();
 }
 
-async function sendBody(reply: FastifyReply, body: Body, { packs, work }: SendOptions): Promise<void> {
-  if (packs) void reply.header('Vary', 'Accept-Encoding');
+async function sendBody(reply: FastifyReply, body: Body, { isCompressed, work }: SendOptions): Promise<void> {
+  if (isCompressed) void reply.header('Vary', 'Accept-Encoding');
   const length = typeof body === 'string' ? body.length : body.byteLength;
-  if (!packs && length * BYTES_PER_CHAR_MAX <= PIECE_BYTES) return void reply.send(body);
+  if (!isCompressed && length * BYTES_PER_CHAR_MAX <= PIECE_BYTES) return void reply.send(body);
   const bytes = typeof body === 'string' ? Buffer.from(body) : body;
   if (length > PIECE_BYTES) work.charge(length / BYTES_PER_MS);
-  if (!packs || bytes.byteLength < COMPRESSED_BYTES_MIN || !isGzipAccepted(reply.request.headers['accept-encoding'])) {
+  if (
+    !isCompressed ||
+    bytes.byteLength < COMPRESSED_BYTES_MIN ||
+    !isGzipAccepted(reply.request.headers['accept-encoding'])
+  ) {
     return sendBytes(reply, bytes, work);
   }
   return sendBytes(reply.header('Content-Encoding', 'gzip'), await compress(bytes), work);
@@ -80,9 +84,10 @@ async function sendChunks(
     throw error;
   }
   const pieces = prependPiece(first, iterator);
-  const { packs, work } = options;
-  if (packs) void reply.header('Vary', 'Accept-Encoding');
-  if (!packs || !isGzipAccepted(reply.request.headers['accept-encoding'])) return sendPieces(reply, pieces, work);
+  const { isCompressed, work } = options;
+  if (isCompressed) void reply.header('Vary', 'Accept-Encoding');
+  if (!isCompressed || !isGzipAccepted(reply.request.headers['accept-encoding']))
+    return sendPieces(reply, pieces, work);
   return sendPieces(reply.header('Content-Encoding', 'gzip'), compressPieces(pieces), work);
 }
 

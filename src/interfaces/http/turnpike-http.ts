@@ -81,7 +81,7 @@ export interface TurnpikeHttpOptions {
    */
   readonly trustedProxies?: readonly string[];
   /** The list of workers of a shared ledger, for health and metrics. Default: none. The caller closes it. */
-  readonly cluster?: Pick<ClusterDirectory, 'status' | 'isStanding'>;
+  readonly cluster?: Pick<ClusterDirectory, 'status' | 'isActive'>;
   /** Whether this worker has no sandbox volume: then MCP requests are refused, as steps are. Default: false. */
   readonly withoutVolume?: boolean;
   /** Whether the sandbox may be on a network file system, which health shows. Default: false. */

@@ -1,7 +1,7 @@
 // Which worker a client is sent to if this process has no sandbox volume, or cannot evaluate a tree of a later version.
 
 import { createHash } from 'node:crypto';
-import type { ClusterDirectory, Performer } from '../../engine/ports/ledger/cluster.js';
+import type { ClusterDirectory, ClusterWorker } from '../../engine/ports/ledger/cluster.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import { canServeLater } from '../../host/readiness/database-check.js';
 import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
@@ -17,7 +17,7 @@ export class WorkerAddresses {
   readonly #cluster: Pick<ClusterDirectory, 'status'>;
   readonly #clock: Clock;
   readonly #version: string;
-  #performers: Promise<readonly Performer[]> = Promise.resolve([]);
+  #workers: Promise<readonly ClusterWorker[]> = Promise.resolve([]);
   #readAt = -Infinity;
 
   /** @param version that of this worker */
@@ -35,20 +35,20 @@ export class WorkerAddresses {
     const now = this.#clock.now();
     if (now - this.#readAt >= CACHED_MS) {
       this.#readAt = now;
-      this.#performers = this.#cluster.status().then(
-        ({ performers }) => performers,
+      this.#workers = this.#cluster.status().then(
+        ({ workers }) => workers,
         () => [],
       );
     }
-    const performers = await this.#performers;
-    const able = isOfLater ? performers.filter((one) => canServeLater(one, this.#version)) : performers;
+    const workers = await this.#workers;
+    const able = isOfLater ? workers.filter((one) => canServeLater(one, this.#version)) : workers;
     const addresses = able.flatMap(addressOf);
     const place = createHash('sha256').update(rootRunIdOf(run_id)).digest().readUInt32BE(0);
     return addresses[place % addresses.length] ?? null;
   }
 }
 
-const addressOf = ({ over_at, connected, volume_id, address }: Performer): readonly string[] =>
+const addressOf = ({ over_at, connected, volume_id, address }: ClusterWorker): readonly string[] =>
   over_at === null && connected && volume_id !== null && isHeaderValue(address) ? [address] : [];
 
 /** The database may contain anything. */

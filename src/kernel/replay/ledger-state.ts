@@ -22,7 +22,7 @@ export interface RunSnapshot {
   readonly since: number;
   /** For a live agent run: how many steps it has started, including the current one. */
   readonly step: number | null;
-  /** For a live run: its position inside its state. For an agent in a step, the phase: `AUTHORIZE.gathering`. */
+  /** For a live run: its position inside its state. For an agent in a step, the phase: `AUTHORIZE.gatheringFacts`. */
   readonly at: string | null;
 }
 

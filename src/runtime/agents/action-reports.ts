@@ -46,7 +46,7 @@ export async function reportAction(
   const { actor } = agent;
   const input: NewInput = { kind: 'report', run_id, input_id, status, result, match, actor };
   const materials = material === null ? [] : [material];
-  const { refused, repeat_of } = await engine.submit(agent.root_run_id, { input, materials, external: true });
+  const { refused, repeat_of } = await engine.submit(agent.root_run_id, { input, materials, rememberInputId: true });
   if (repeat_of !== null && !(await isSameReport(store, agent.root_run_id, repeat_of, input)))
     throw otherReport(run_id);
   if (refused) {

@@ -236,10 +236,15 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     tree_id: string,
     input: NewInput,
     materials: readonly Artifact[],
-    external = false,
+    rememberInputId = false,
   ): Promise<SubmissionResult> {
     // Every part of a proposal was made here, or was checked on arrival.
-    return this.#attachedEngine.submit(tree_id, { input, materials, external, checked: input.kind === 'proposal' });
+    return this.#attachedEngine.submit(tree_id, {
+      input,
+      materials,
+      rememberInputId,
+      checked: input.kind === 'proposal',
+    });
   }
 
   #track(tree: Tree | null, run_id: string, finished: DeferredPromise<RunEnding>): LiveAgent {

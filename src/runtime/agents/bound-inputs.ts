@@ -63,7 +63,7 @@ export async function recordConflict(
   const tree_id = rootRunIdOf(request.run_id);
   const case_id = (await engine.peek(tree_id))?.case_id ?? null;
   const conflict = createConflictInput(request, { case_id, ...options });
-  if (conflict !== null) await engine.submit(tree_id, { ...conflict, external: true, checked: true });
+  if (conflict !== null) await engine.submit(tree_id, { ...conflict, rememberInputId: true, checked: true });
 }
 
 /** The SHA-256 of the payload of the proposal at `seq`; null if that entry is another input. */

@@ -117,7 +117,7 @@ async function recordAccess(
     actor: { actor_type: 'human', actor_id: validateActor(actor) },
     role_id: validateRole(role),
   };
-  const { refused } = await engine.submit(stored.tree_id, { input, materials: [], external: false });
+  const { refused } = await engine.submit(stored.tree_id, { input, materials: [], rememberInputId: false });
   if (!refused) return;
   const message = `the run tree ${stored.tree_id} does not record readings, so its content is not shown`;
   throw new RunError({ code: 'INVALID_STATE_TRANSITION', message });

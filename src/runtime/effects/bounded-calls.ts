@@ -8,7 +8,7 @@ import { ActionFailedError, ActionNotExecutedError } from '../../core/errors.js'
 import type { Clock } from '../../engine/ports/clock.js';
 import { scanJson } from '../../core/contract/json/scan-json.js';
 import { PlatformError, type CallLog } from './call-log.js';
-import { toolWordsOf } from './tool-words.js';
+import { toolExplanationOf } from './tool-explanation.js';
 import type { EffectContext, ReconcileOutcome } from './define-effects.js';
 
 const RESULT_DEPTH_MAX = 64;
@@ -50,7 +50,11 @@ export class BoundedCalls {
       if (error instanceof ActionFailedError) return this.#failedResult(context, bounds, error);
       if (!(error instanceof ActionNotExecutedError)) return this.#lostResult(context, bounds, error);
       this.#log.info('an action was not executed', context.run_id, error);
-      return { status: 'failed', cause: error.retryable ? 'NOT_EXECUTED' : 'REFUSED', explanation: toolWordsOf(error) };
+      return {
+        status: 'failed',
+        cause: error.retryable ? 'NOT_EXECUTED' : 'REFUSED',
+        explanation: toolExplanationOf(error),
+      };
     }
   }
 
@@ -76,7 +80,7 @@ export class BoundedCalls {
     this.#log.info('an action of the service ended without success', run_id, error);
     const cause = error.retryable ? 'FAILED_FOR_NOW' : 'FAILED';
     const partial = toBoundedJson(error.partial, result_bytes_max);
-    const failure = { status: 'failed', cause, explanation: toolWordsOf(error) } as const;
+    const failure = { status: 'failed', cause, explanation: toolExplanationOf(error) } as const;
     return partial === null ? failure : { ...failure, partial };
   }
 

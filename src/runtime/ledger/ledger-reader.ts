@@ -61,7 +61,7 @@ export interface FoldSource extends IntegratedLog, Pick<LedgerStore, 'archives' 
 export class LedgerReader {
   readonly #store: LedgerStore;
   readonly #log: IntegratedLog;
-  readonly #anchor: ExternalHeadStore;
+  readonly #externalHeadStore: ExternalHeadStore;
   readonly #history: HistoryCache | null;
   readonly #trees: TreeFolds<RunTree>;
   readonly #approvals: PendingApprovals;
@@ -71,12 +71,12 @@ export class LedgerReader {
 
   constructor(
     store: LedgerStore,
-    anchor: ExternalHeadStore,
+    externalHeadStore: ExternalHeadStore,
     { history, pace = systemPace(), overlay }: ReaderOptions = {},
   ) {
     this.#store = store;
     this.#log = integratedLog(store);
-    this.#anchor = anchor;
+    this.#externalHeadStore = externalHeadStore;
     this.#history = history ?? null;
     this.pace = pace;
     this.#trees = new TreeFolds({ store, pace }, (tree_id) => new RunTreeFold(tree_id), RUNS_CACHED_MAX);
@@ -220,7 +220,7 @@ export class LedgerReader {
 
   /** The latest head of the head file, signed if heads are. @throws LedgerError LEDGER_TAMPERED */
   anchored(): Promise<ExternalHead | null> {
-    return this.#anchor.read();
+    return this.#externalHeadStore.read();
   }
 
   /** Every tree that is not archived, by its first entry. */
@@ -280,7 +280,7 @@ export class LedgerReader {
     return verifyLedger({
       ...source,
       head: () => store.head(),
-      externalHead: await this.#anchor.read(),
+      externalHead: await this.#externalHeadStore.read(),
       marks: store,
       trees: { listed: store, isArchived: async (id) => (await store.archives.tree(id)) !== null },
       records: {
@@ -289,8 +289,8 @@ export class LedgerReader {
         isAfter: (id, size) => isAfter(store, id, size),
         ...(source.begin.size > 0 ? { isArchived: async (id) => (await store.archives.tree(id)) !== null } : {}),
       },
-      archives: { parts, opens: this.#anchor.opens ?? null },
-      ...(this.#anchor.keys === undefined ? {} : { keys: this.#anchor.keys }),
+      archives: { parts, openNote: this.#externalHeadStore.openNote ?? null },
+      ...(this.#externalHeadStore.keys === undefined ? {} : { keys: this.#externalHeadStore.keys }),
       ...(shouldReplay ? { replay: new ReplayCheck(source) } : {}),
     });
   }
@@ -299,7 +299,7 @@ export class LedgerReader {
   async replay(run_id?: string): Promise<ReplayReport> {
     if (run_id !== undefined) return replay(this.#log, rootRunIdOf(run_id));
     const size = async (): Promise<number> =>
-      Math.max((await this.#store.head()).size, (await this.#anchor.read())?.size ?? 0);
+      Math.max((await this.#store.head()).size, (await this.#externalHeadStore.read())?.size ?? 0);
     return replay({ ...this.#log, size, first: (await this.begin()).size });
   }
 

@@ -88,7 +88,7 @@ class SlottedHeadFile implements HeadFile {
     this.#seal = seal;
   }
 
-  readonly opens = (note: string): ExternalHead | null => this.#seal?.open(note) ?? null;
+  readonly openNote = (note: string): ExternalHead | null => this.#seal?.open(note) ?? null;
 
   async read(): Promise<ExternalHead | null> {
     return (await this.#read())?.head ?? null;

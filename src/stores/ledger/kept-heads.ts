@@ -34,7 +34,7 @@ export function keptHeads(local: HeadFile, others: readonly HeadFile[]): HeadFil
     close: async () => {
       await Promise.all(all.map((one) => one.close()));
     },
-    opens: (note) => local.opens?.(note) ?? null,
+    openNote: (note) => local.openNote?.(note) ?? null,
     keys: () => local.keys?.() ?? null,
     ...(problems.length === 0 ? {} : { problem: () => firstOf(problems) }),
     sealWith: (next) => {

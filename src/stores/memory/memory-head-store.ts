@@ -26,7 +26,7 @@ export function signedMemoryHeadStore(head: Pick<LogHead, 'size' | 'root'>, firs
   return {
     ...plain,
     read,
-    opens: (note) => seal?.open(note) ?? null,
+    openNote: (note) => seal?.open(note) ?? null,
     sealWith: (next) => void (seal = next),
     keys: () => seal?.keys?.() ?? null,
     replaceSeal: (next) => void (seal = next),

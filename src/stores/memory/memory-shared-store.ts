@@ -1,8 +1,8 @@
 import type {
   AppendStatus,
   CaseQuota,
-  ClaimedDuty,
-  Duty,
+  ClaimedLease,
+  Lease,
   SharedBatch,
   SharedLedgerStore,
 } from '../../engine/ports/ledger/shared-store.js';
@@ -18,7 +18,7 @@ export const memorySharedStore = ({
 
 class MemorySharedStore extends MemoryLedgerStore implements SharedLedgerStore {
   readonly #shared: MemoryState;
-  #performer: number | null = null;
+  #workerId: number | null = null;
 
   constructor(state: MemoryState) {
     super(state);
@@ -26,20 +26,20 @@ class MemorySharedStore extends MemoryLedgerStore implements SharedLedgerStore {
   }
 
   protected override get isShared(): boolean {
-    return this.#performer !== null;
+    return this.#workerId !== null;
   }
 
   join(): Promise<number> {
     return new Promise((resolve) => {
-      this.#performer = this.#shared.join(this);
+      this.#workerId = this.#shared.join(this);
       this.isWriter = true;
       this.isReopened = false;
-      resolve(this.#performer);
+      resolve(this.#workerId);
     });
   }
 
   async commitTrees(batch: SharedBatch): Promise<readonly AppendStatus[]> {
-    checkBatch({ epoch: batch.performer, trees: batch.trees });
+    checkBatch({ epoch: batch.worker_id, trees: batch.trees });
     const cases = batch.trees.flatMap(({ quotas, label }) => [...quotas, ...(label === null ? [] : [label])]);
     const locks = [...batch.trees.map(({ tree_id }) => tree_id), ...locksOf(cases.map(({ case_id }) => case_id))];
     return this.#shared.workers.locked([...new Set(locks)], () => Promise.resolve(this.#commit(batch)));
@@ -69,23 +69,23 @@ class MemorySharedStore extends MemoryLedgerStore implements SharedLedgerStore {
     return Promise.resolve(this.#shared.claimDueTrees(...claim));
   }
 
-  claimDuties(_graceMs: number, limit: number, except: readonly string[]): Promise<readonly ClaimedDuty[]> {
+  claimLeases(_graceMs: number, limit: number, except: readonly string[]): Promise<readonly ClaimedLease[]> {
     const { workers } = this.#shared;
-    const isStanding = this.#performer !== null && workers.isStanding(this.#performer);
-    return Promise.resolve(isStanding ? workers.claim(this.#performer ?? 0, limit, except) : []);
+    const isActive = this.#workerId !== null && workers.isActive(this.#workerId);
+    return Promise.resolve(isActive ? workers.claim(this.#workerId ?? 0, limit, except) : []);
   }
 
-  hasDuties(duties: readonly Duty[]): Promise<boolean> {
-    return Promise.resolve(this.#shared.workers.hasAll(this.#performer, duties));
+  hasLeases(leases: readonly Lease[]): Promise<boolean> {
+    return Promise.resolve(this.#shared.workers.hasAll(this.#workerId, leases));
   }
 
-  returnDuties(duties: readonly Duty[]): Promise<void> {
-    this.#shared.workers.giveUp(duties);
+  returnLeases(leases: readonly Lease[]): Promise<void> {
+    this.#shared.workers.giveUp(leases);
     return Promise.resolve();
   }
 
-  releaseDuties(duties: readonly Duty[]): Promise<void> {
-    this.#shared.workers.release(duties);
+  releaseLeases(leases: readonly Lease[]): Promise<void> {
+    this.#shared.workers.release(leases);
     return Promise.resolve();
   }
 
@@ -93,8 +93,8 @@ class MemorySharedStore extends MemoryLedgerStore implements SharedLedgerStore {
     return Promise.resolve(this.#shared.workers.lead(this));
   }
 
-  isPerforming(): Promise<boolean> {
-    return Promise.resolve(this.#performer !== null && this.#shared.workers.isStanding(this.#performer));
+  isActive(): Promise<boolean> {
+    return Promise.resolve(this.#workerId !== null && this.#shared.workers.isActive(this.#workerId));
   }
 
   override close(): Promise<void> {
@@ -103,12 +103,12 @@ class MemorySharedStore extends MemoryLedgerStore implements SharedLedgerStore {
   }
 
   #commit(batch: SharedBatch): readonly AppendStatus[] {
-    const { performer, trees } = batch;
-    if (this.#performer === null) throw notWriterError();
-    if (!this.#shared.workers.isStanding(performer)) throw writerReplacedError(`performer ${performer} is over`);
+    const { worker_id, trees } = batch;
+    if (this.#workerId === null) throw notWriterError();
+    if (!this.#shared.workers.isActive(worker_id)) throw writerReplacedError(`worker ${worker_id} is over`);
     const statuses = this.#shared.commitEach(batch);
     for (const [index, append] of trees.entries()) {
-      if (statuses[index] === 'committed') this.#shared.workers.apply(performer, append);
+      if (statuses[index] === 'committed') this.#shared.workers.apply(worker_id, append);
     }
     return statuses;
   }

@@ -75,7 +75,7 @@ export class MemoryState {
     this.#writer = null;
   }
 
-  /** Adds a worker. @returns the number of its performer @throws LedgerError LEDGER_LOCKED */
+  /** Adds a worker. @returns its number @throws LedgerError LEDGER_LOCKED */
   join(worker: object): number {
     if (this.#writer !== null) throw lockedError();
     return this.workers.join(worker);
@@ -120,7 +120,7 @@ export class MemoryState {
     );
     for (const [index, append] of batch.trees.entries()) {
       if (statuses[index] !== 'committed') continue;
-      const alone = { epoch: batch.performer, trees: [append] };
+      const alone = { epoch: batch.worker_id, trees: [append] };
       // The engine looks marks up after it has read the tree, so a repeated one would be a conflict.
       if (this.#hasMark(alone)) throw duplicateMarkError();
       this.#add(append);

@@ -45,7 +45,7 @@ export class MemoryTree {
     return last !== undefined && last.leaf_hash === entries.at(-1)?.leaf_hash;
   }
 
-  append({ from, entries, artifacts, opened, ended, rest: recovery }: TreeAppend): void {
+  append({ from, entries, artifacts, opened, ended, recoveryHint: recovery }: TreeAppend): void {
     for (const { entry, text, leaf_hash } of entries) {
       const { tree_id, seq, type } = entry;
       this.entries.push({ tree_id, seq, log_index: null, type, text, leaf_hash });

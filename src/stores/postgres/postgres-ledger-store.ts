@@ -31,8 +31,8 @@ import type {
 } from '../../engine/ports/ledger/ledger-store.js';
 import type { RunRecordTable } from '../../engine/ports/ledger/run-records.js';
 import type {
-  ClaimedDuty,
-  Duty,
+  ClaimedLease,
+  Lease,
   GrownTree,
   SharedBatch,
   SharedLedgerStore,
@@ -48,13 +48,13 @@ import { noArchives } from './no-archives.js';
 import { postgresCaseKeyTable } from './postgres-case-keys.js';
 import {
   claimDueTrees,
-  claimDuties,
-  hasDuties,
-  isStanding,
-  releaseDuties,
-  returnDuties,
+  claimLeases,
+  hasLeases,
+  isActive,
+  releaseLeases,
+  returnLeases,
   treeLengths,
-} from './workers/postgres-duties.js';
+} from './workers/postgres-leases.js';
 import { inOrder, type PostgresContents } from './postgres-contents.js';
 import { openContents } from './keys/postgres-key-proof.js';
 import { readMarks } from './postgres-marks.js';
@@ -272,24 +272,24 @@ class PostgresLedgerStore implements SharedLedgerStore {
     return this.#requireWriter().exclusively((send) => claimDueTrees(send, ...claim));
   }
 
-  async claimDuties(...claim: Parameters<SharedLedgerStore['claimDuties']>): Promise<readonly ClaimedDuty[]> {
-    const { writer, performer } = this.#requirePerformer();
-    return writer.exclusively((send) => claimDuties(send, performer, ...claim));
+  async claimLeases(...claim: Parameters<SharedLedgerStore['claimLeases']>): Promise<readonly ClaimedLease[]> {
+    const { writer, worker_id } = this.#requireWorker();
+    return writer.exclusively((send) => claimLeases(send, worker_id, ...claim));
   }
 
-  async returnDuties(duties: readonly Duty[]): Promise<void> {
-    const { writer, performer } = this.#requirePerformer();
-    await writer.exclusively((send) => returnDuties(send, performer, duties));
+  async returnLeases(leases: readonly Lease[]): Promise<void> {
+    const { writer, worker_id } = this.#requireWorker();
+    await writer.exclusively((send) => returnLeases(send, worker_id, leases));
   }
 
-  async hasDuties(duties: readonly Duty[]): Promise<boolean> {
-    const { writer, performer } = this.#requirePerformer();
-    return writer.exclusively((send) => hasDuties(send, performer, duties));
+  async hasLeases(leases: readonly Lease[]): Promise<boolean> {
+    const { writer, worker_id } = this.#requireWorker();
+    return writer.exclusively((send) => hasLeases(send, worker_id, leases));
   }
 
-  async releaseDuties(duties: readonly Duty[]): Promise<void> {
-    const { writer, performer } = this.#requirePerformer();
-    if (duties.length > 0) await writer.exclusively((send) => releaseDuties(send, performer, duties));
+  async releaseLeases(leases: readonly Lease[]): Promise<void> {
+    const { writer, worker_id } = this.#requireWorker();
+    if (leases.length > 0) await writer.exclusively((send) => releaseLeases(send, worker_id, leases));
   }
 
   subscribe(listener: (trees: readonly GrownTree[]) => void): () => void {
@@ -300,9 +300,9 @@ class PostgresLedgerStore implements SharedLedgerStore {
     return this.#requireWriter().lead();
   }
 
-  async isPerforming(): Promise<boolean> {
-    const { writer, performer } = this.#requirePerformer();
-    const ask = (): Promise<boolean> => writer.exclusively((send) => isStanding(send, performer));
+  async isActive(): Promise<boolean> {
+    const { writer, worker_id } = this.#requireWorker();
+    const ask = (): Promise<boolean> => writer.exclusively((send) => isActive(send, worker_id));
     try {
       // A lost connection is noticed only by its use: the second question restores the session.
       return await ask().catch(ask);
@@ -396,10 +396,10 @@ class PostgresLedgerStore implements SharedLedgerStore {
     throw notWriterError();
   }
 
-  #requirePerformer(): { readonly writer: PostgresWriter; readonly performer: number } {
+  #requireWorker(): { readonly writer: PostgresWriter; readonly worker_id: number } {
     const writer = this.#requireWriter();
-    if (writer.performer === null) throw notWriterError();
-    return { writer, performer: writer.performer };
+    if (writer.worker_id === null) throw notWriterError();
+    return { writer, worker_id: writer.worker_id };
   }
 
   #answer<T>(value: T): Promise<T> {

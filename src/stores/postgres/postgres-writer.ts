@@ -29,7 +29,7 @@ import type { CaseContents, PostgresContents, SealedSnapshot } from './postgres-
 import { eraseCase } from './postgres-erase-case.js';
 import { bindKeyFolder, proveCaseKeys } from './keys/postgres-key-proof.js';
 import type { PostgresReader } from './postgres-reader.js';
-import { sharedParameters } from './workers/postgres-duties.js';
+import { sharedParameters } from './workers/postgres-leases.js';
 import { SHARED_PARAMETERS } from './postgres-shared-functions.js';
 import { integersOf } from './values/postgres-values.js';
 import { inTransaction, type LockMode, type SendStatement, type WriterSession } from './writer-session.js';
@@ -76,7 +76,7 @@ export class PostgresWriter {
   #failure: unknown = null;
   /** Null after `reopen`, until the next epoch begins. */
   #epoch: number | null = null;
-  #performer: number | null = null;
+  #workerId: number | null = null;
   /** The answer of a commit was lost, and no later commit was answered. */
   #isUnsure = false;
 
@@ -98,16 +98,16 @@ export class PostgresWriter {
     }
   }
 
-  /** Joins as one of several workers. @returns the number of the new performer */
+  /** Joins as one of several workers. @returns the number of the new worker */
   async join(identity: ProcessIdentity): Promise<number> {
     this.#refuseFailed();
     this.#parts.contents.keys.finishErasures();
     this.#parts.contents.forget();
     try {
-      const { performer, epoch } = await this.#session.beginPerformer(identity);
+      const { worker_id, epoch } = await this.#session.joinAsWorker(identity);
       this.#epoch = epoch;
-      this.#performer = performer;
-      return performer;
+      this.#workerId = worker_id;
+      return worker_id;
     } catch (cause) {
       throw asLedgerError(cause, 'the ledger cannot be written');
     }
@@ -123,9 +123,9 @@ export class PostgresWriter {
     return this.#epoch;
   }
 
-  /** The number of the performer; null before `join`. */
-  get performer(): number | null {
-    return this.#epoch === null ? null : this.#performer;
+  /** The number of the worker; null before `join`. */
+  get worker_id(): number | null {
+    return this.#epoch === null ? null : this.#workerId;
   }
 
   /** Runs statements on the session: they fail if another worker has declared this one over. */
@@ -148,7 +148,7 @@ export class PostgresWriter {
 
   /** Clears a failure, once the session works. Nothing is committed before the next epoch. */
   async reopen(): Promise<void> {
-    this.#session.leavePerformer();
+    this.#session.leaveAsWorker();
     try {
       await this.#session.check();
     } catch (cause) {
@@ -172,7 +172,7 @@ export class PostgresWriter {
 
   /** See `SharedLedgerStore.commitTrees`. */
   async commitTrees(batch: SharedBatch): Promise<readonly AppendStatus[]> {
-    const prepared = await this.#prepare({ epoch: batch.performer, trees: batch.trees }, false);
+    const prepared = await this.#prepare({ epoch: batch.worker_id, trees: batch.trees }, false);
     const values = sharedParameters(batch, prepared.parameters);
     return this.#finish(prepared, await this.#call({ ...COMMIT_SHARED, values }));
   }
@@ -189,7 +189,7 @@ export class PostgresWriter {
           const batch = await decide();
           made.push(batch);
           if (batch.trees.length === 0) return { batch, prepared: null, rows: [] };
-          const prepared = await this.#prepare({ epoch: batch.performer, trees: batch.trees }, false);
+          const prepared = await this.#prepare({ epoch: batch.worker_id, trees: batch.trees }, false);
           const values = sharedParameters(batch, prepared.parameters);
           return { batch, prepared, rows: await send({ ...COMMIT_SHARED, values }) };
         }),

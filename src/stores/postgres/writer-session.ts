@@ -6,8 +6,8 @@
 //       session has ended, with or without effect, before the next one is sent.
 //   S2. Only a session that holds the lock changes the epoch. So a statement that compares the epoch is safe.
 //   S3. Statements are sent one at a time.
-//   S4. A worker's session also holds the lock of its performer, shared. While it does, no other worker declares the
-//       performer over. If that has happened before the session was restored, the worker has to join again.
+//   S4. A worker's session also holds the lock of the worker, shared. While it does, no other worker declares the
+//       worker over. If that has happened before the session was restored, the worker has to join again.
 
 import type { Client, QueryConfig } from 'pg';
 import { LedgerError } from '../../core/errors.js';
@@ -18,7 +18,7 @@ import { COPIED_TABLE, copiedError } from './copy/copied-ledger.js';
 import { requireNewestFormat } from '../ledger/migrations.js';
 import { FORMAT_VERSION } from './formats/postgres-migrations.js';
 import { checkRotations, ROTATION_COLUMNS } from './workers/check-rotations.js';
-import { PERFORMER_LOCK } from './postgres-shared-functions.js';
+import { WORKER_LOCK } from './postgres-shared-functions.js';
 import { asLedgerError, connect, isServerAnswer, type PostgresPlace, type Row } from './postgres-connection.js';
 
 /** The first number of the advisory lock; the second is the table meta of the ledger. */
@@ -31,14 +31,14 @@ const TRY_LOCK = {
   exclusive: `SELECT pg_try_advisory_lock(${LOCK_KEY}) AS locked`,
   shared: `SELECT pg_try_advisory_lock_shared(${LOCK_KEY}) AS locked`,
 } as const;
-const TRY_PERFORMER_LOCK = `SELECT pg_try_advisory_lock_shared(${PERFORMER_LOCK}, $1) AS locked`;
-const ADD_PERFORMER = `INSERT INTO performers (host, pid, started, backend_pid)
-  VALUES ($1, $2, $3, pg_backend_pid()) RETURNING performer_id`;
-const RESUME_PERFORMER = `UPDATE performers SET backend_pid = pg_backend_pid()
-  WHERE performer_id = $1 AND over_at IS NULL RETURNING performer_id`;
-/** The former performer of this process: nothing of it is in flight any more. */
-const END_PERFORMER = `UPDATE performers SET over_at = coalesce(over_at, clock_timestamp()), is_dead = true
-  WHERE performer_id = $1`;
+const TRY_WORKER_LOCK = `SELECT pg_try_advisory_lock_shared(${WORKER_LOCK}, $1) AS locked`;
+const ADD_WORKER = `INSERT INTO workers (host, pid, started, backend_pid)
+  VALUES ($1, $2, $3, pg_backend_pid()) RETURNING worker_id`;
+const RESUME_WORKER = `UPDATE workers SET backend_pid = pg_backend_pid()
+  WHERE worker_id = $1 AND over_at IS NULL RETURNING worker_id`;
+/** The former worker of this process: nothing of it is in flight any more. */
+const END_WORKER = `UPDATE workers SET over_at = coalesce(over_at, clock_timestamp()), is_dead = true
+  WHERE worker_id = $1`;
 /** The first number of the advisory lock of the worker that integrates. */
 const LEADER_CLASS = 0x54504c44;
 const TRY_LEADER_LOCK = `SELECT pg_try_advisory_lock(${LEADER_CLASS}, 'meta'::regclass::oid::integer) AS locked`;
@@ -66,9 +66,9 @@ export class WriterSession {
   readonly mode: LockMode;
   #session: Session;
   #epoch: string | null = null;
-  /** The performer of a worker; null before it joins, and for the only writer. */
-  #performer: string | null = null;
-  /** The performer that the next one replaces. */
+  /** The number of the worker; null before it joins, and for the only writer. */
+  #workerId: string | null = null;
+  /** The worker that the next one replaces. */
   #former: string | null = null;
   #closed = false;
   #last: Promise<unknown> = Promise.resolve();
@@ -107,34 +107,34 @@ export class WriterSession {
     return Number(epoch);
   }
 
-  /** From now on a restored session does not continue as the performer. */
-  leavePerformer(): void {
-    this.#former = this.#performer ?? this.#former;
-    this.#performer = null;
+  /** From now on a restored session does not continue as the worker. */
+  leaveAsWorker(): void {
+    this.#former = this.#workerId ?? this.#former;
+    this.#workerId = null;
   }
 
   /**
-   * Becomes a new performer; the former one of this session is over. @returns its number, and the epoch of the ledger
+   * Becomes a new worker; the former one of this session is over. @returns its number, and the epoch of the ledger
    * @throws LedgerError LEDGER_UNAVAILABLE
    */
-  async beginPerformer({ host, pid, started }: ProcessIdentity): Promise<{ performer: number; epoch: number }> {
-    this.leavePerformer();
+  async joinAsWorker({ host, pid, started }: ProcessIdentity): Promise<{ worker_id: number; epoch: number }> {
+    this.leaveAsWorker();
     const former = this.#former;
-    const { performer, epoch } = await this.exclusively((send) =>
+    const { worker_id, epoch } = await this.exclusively((send) =>
       inTransaction(send, async () => {
-        if (former !== null) await send({ text: END_PERFORMER, values: [former] });
+        if (former !== null) await send({ text: END_WORKER, values: [former] });
         // No other worker sees the row before its lock is held.
-        const [added] = await send({ text: ADD_PERFORMER, values: [host, pid, started] });
-        await send({ text: TRY_PERFORMER_LOCK, values: [added?.['performer_id']] });
+        const [added] = await send({ text: ADD_WORKER, values: [host, pid, started] });
+        await send({ text: TRY_WORKER_LOCK, values: [added?.['worker_id']] });
         const [meta] = await send({ text: 'SELECT epoch FROM meta' });
-        return { performer: added?.['performer_id'] ?? null, epoch: meta?.['epoch'] ?? null };
+        return { worker_id: added?.['worker_id'] ?? null, epoch: meta?.['epoch'] ?? null };
       }),
     );
-    if (performer === null || epoch === null)
+    if (worker_id === null || epoch === null)
       throw unavailableError('the table meta is empty: restore the database from a backup');
-    this.#performer = performer;
+    this.#workerId = worker_id;
     this.#epoch = epoch;
-    return { performer: Number(performer), epoch: Number(epoch) };
+    return { worker_id: Number(worker_id), epoch: Number(epoch) };
   }
 
   /**
@@ -197,7 +197,7 @@ export class WriterSession {
       if (this.#epoch !== null && meta?.['epoch'] !== this.#epoch) {
         throw writerReplacedError(`epoch ${this.#epoch} is over`);
       }
-      if (this.#performer !== null) await resumePerformer(session, this.#performer);
+      if (this.#workerId !== null) await resumeWorker(session, this.#workerId);
       this.#session = session;
       await endClient(former);
     } catch (error) {
@@ -274,11 +274,11 @@ function checkMeta(place: PostgresPlace, meta: Row | undefined): void {
   checkRotations(place, meta);
 }
 
-/** @throws LedgerError LEDGER_CONFLICT if another worker has declared the performer over, or does so now */
-async function resumePerformer(session: Session, performer: string): Promise<void> {
-  const isLocked = await tryLock(session, TRY_PERFORMER_LOCK, [performer]);
-  const [standing] = await sendOn(session, { text: RESUME_PERFORMER, values: [performer] });
-  if (!isLocked || standing === undefined) throw writerReplacedError(`performer ${performer} is over`);
+/** @throws LedgerError LEDGER_CONFLICT if another worker has declared the worker over, or does so now */
+async function resumeWorker(session: Session, worker_id: string): Promise<void> {
+  const isLocked = await tryLock(session, TRY_WORKER_LOCK, [worker_id]);
+  const [resumed] = await sendOn(session, { text: RESUME_WORKER, values: [worker_id] });
+  if (!isLocked || resumed === undefined) throw writerReplacedError(`worker ${worker_id} is over`);
 }
 
 /** Does not wait for a server that cannot be reached. */

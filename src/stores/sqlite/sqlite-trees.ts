@@ -55,7 +55,7 @@ export class SqliteTrees {
    * Writes what an append changes for its tree, within the open transaction.
    * @param log_index the log index of the first entry of the append
    */
-  write({ tree_id, opened, ended, rest: recovery }: TreeAppend, log_index: number): void {
+  write({ tree_id, opened, ended, recoveryHint: recovery }: TreeAppend, log_index: number): void {
     if (opened !== null) {
       const { unfinished, wake_at } = recovery ?? { unfinished: true, wake_at: null };
       const { case_id } = opened;

@@ -339,7 +339,7 @@ class ClusterSimulation {
       payload: artifactRef(artifact),
       tokens: null,
     } as const;
-    const submission = { input, materials: [artifact], external: true };
+    const submission = { input, materials: [artifact], rememberInputId: true };
     for (let sends = 0; sends < 8 && operation.outcome === 'unknown'; sends += 1) {
       // Sometimes to two workers at once, as a client does that does not want to wait for a slow one.
       const copies = this.#scheduler.below(6) === 0 ? 2 : 1;

@@ -51,10 +51,10 @@ const PLANTS: Readonly<Record<string, Plant>> = {
     }),
   'takes every worker that is over for dead': (store) =>
     replaced(store, {
-      claimDuties: async (graceMs, limit, except) =>
-        (await store.claimDuties(graceMs, limit, except)).map((duty) => ({ ...duty, isDead: true })),
+      claimLeases: async (graceMs, limit, except) =>
+        (await store.claimLeases(graceMs, limit, except)).map((lease) => ({ ...lease, isDead: true })),
     }),
-  'forgets the duties of the dead': (store) => replaced(store, { claimDuties: () => Promise.resolve([]) }),
+  'forgets the leases of the dead': (store) => replaced(store, { claimLeases: () => Promise.resolve([]) }),
   'does not store the marks of inputs': (store) => changed(store, (append) => ({ ...append, inputs: [] })),
 };
 

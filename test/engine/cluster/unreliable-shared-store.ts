@@ -50,12 +50,12 @@ export class UnreliableSharedStore extends ForwardingStore implements SharedLedg
   caseQuotas: SharedLedgerStore['caseQuotas'] = (ids) => this.#call(() => this.inner.caseQuotas(ids));
   labelVersion: SharedLedgerStore['labelVersion'] = (id) => this.#call(() => this.inner.labelVersion(id));
   claimDueTrees: SharedLedgerStore['claimDueTrees'] = (...args) => this.#call(() => this.inner.claimDueTrees(...args));
-  claimDuties: SharedLedgerStore['claimDuties'] = (...args) => this.#call(() => this.inner.claimDuties(...args));
-  hasDuties: SharedLedgerStore['hasDuties'] = (duties) => this.#call(() => this.inner.hasDuties(duties));
-  returnDuties: SharedLedgerStore['returnDuties'] = (duties) => this.#call(() => this.inner.returnDuties(duties));
-  releaseDuties: SharedLedgerStore['releaseDuties'] = (duties) => this.#call(() => this.inner.releaseDuties(duties));
+  claimLeases: SharedLedgerStore['claimLeases'] = (...args) => this.#call(() => this.inner.claimLeases(...args));
+  hasLeases: SharedLedgerStore['hasLeases'] = (leases) => this.#call(() => this.inner.hasLeases(leases));
+  returnLeases: SharedLedgerStore['returnLeases'] = (leases) => this.#call(() => this.inner.returnLeases(leases));
+  releaseLeases: SharedLedgerStore['releaseLeases'] = (leases) => this.#call(() => this.inner.releaseLeases(leases));
   lead = () => this.#call(() => this.inner.lead());
-  isPerforming = () => this.#call(() => this.inner.isPerforming());
+  isActive = () => this.#call(() => this.inner.isActive());
 
   commitTrees: SharedLedgerStore['commitTrees'] = async (batch) => {
     await this.#wait();

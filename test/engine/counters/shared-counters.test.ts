@@ -67,7 +67,7 @@ class Workers {
     const artifact: Artifact = { kind: 'raw_payload', case_id, bytes };
     const place = { run_id: `${tree_id}.1`, input_id: `i${number}` };
     const input = { kind: 'proposal', ...place, payload: artifactRef(artifact), tokens: null } as const;
-    await engine.submit(tree_id, { input, materials: [artifact], external: true });
+    await engine.submit(tree_id, { input, materials: [artifact], rememberInputId: true });
   }
 
   async close(): Promise<void> {

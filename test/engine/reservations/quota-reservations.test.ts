@@ -32,7 +32,7 @@ test('C82: a change counts as decided until its result arrives, and also while i
   driver.failed(FIRST, 'IO_ERROR');
   // The key of the effect is that of its first attempt.
   expect(keysOf(driver)).toEqual([FIRST]);
-  expect(nextRecoveryHint(driver.tree, null, []).rest).toMatchObject({ unfinished: true });
+  expect(nextRecoveryHint(driver.tree, null, []).recoveryHint).toMatchObject({ unfinished: true });
   driver.wait(10_000).wake();
   expect(keysOf(driver)).toEqual([FIRST]);
   driver.done(SECOND);

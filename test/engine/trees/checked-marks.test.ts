@@ -46,7 +46,7 @@ test.each([
   const state = new MemoryState();
   const store = new ForgedMarks(memoryStore({ state }));
   const turnpike = await openTurnpikeIn(
-    { home: null, store, anchor: memoryHeadStore(await store.head()) },
+    { home: null, store, externalHeadStore: memoryHeadStore(await store.head()) },
     { store, sandbox: join(folder, 'sandbox'), log: winstonLog('silent') },
   );
   const { run_id, root_run_id } = await turnpike.startAgent({ link: 'remote', case: 'case-local' });
@@ -73,7 +73,7 @@ test('D4: a mark of a proposal that names another step is found before it decide
   mkdirSync(join(folder, 'sandbox'));
   const store = new ForgedMarks(memoryStore({ state: new MemoryState() }));
   const turnpike = await openTurnpikeIn(
-    { home: null, store, anchor: memoryHeadStore(await store.head()) },
+    { home: null, store, externalHeadStore: memoryHeadStore(await store.head()) },
     { store, sandbox: join(folder, 'sandbox'), log: winstonLog('silent') },
   );
   const { run_id, root_run_id } = await turnpike.startAgent({ link: 'remote', case: 'case-local' });

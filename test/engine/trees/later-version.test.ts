@@ -51,7 +51,7 @@ async function storeWithTree(): Promise<{ store: ChangedStore; tree_id: string }
   const state = new MemoryState();
   const store = memoryStore({ state });
   const turnpike = await openTurnpikeIn(
-    { home: null, store, anchor: memoryHeadStore(await store.head()) },
+    { home: null, store, externalHeadStore: memoryHeadStore(await store.head()) },
     { store, sandbox: tempFolder('later'), clock: new ManualClock(), ids: countedIds(), log: winstonLog('silent') },
   );
   const { root_run_id: tree_id } = await turnpike.startAgent({ case: 'case-local', link: 'remote' });

@@ -55,7 +55,7 @@ const open = async (store: LedgerStore, snapshotEntries = EVERY, liveTreesMax = 
       home: null,
       keys: keyFolder(join(folder, 'keys')),
       store,
-      anchor: memoryHeadStore(await store.head()),
+      externalHeadStore: memoryHeadStore(await store.head()),
       snapshotEntries,
     },
     {

@@ -67,8 +67,8 @@ describe.each(Object.keys(STORES))('a ledger in %s', (kind) => {
     await there.close();
     const store = open();
     const epoch = await store.acquire();
-    const anchor = memoryHeadStore(await store.head());
-    const done = await archiveLedger({ store, epoch, anchor, signer }, null, () =>
+    const externalHeadStore = memoryHeadStore(await store.head());
+    const done = await archiveLedger({ store, epoch, externalHeadStore, signer }, null, () =>
       createArchiveDraft(join(folder, name)),
     );
     await store.close();
@@ -153,7 +153,7 @@ describe.each(Object.keys(STORES))('a ledger in %s', (kind) => {
     const head = await store.head();
     const forged = new FaultyStore(store);
     forged.head = () => Promise.resolve({ ...head, size: 3 });
-    const archivable = { store: forged, epoch, anchor: memoryHeadStore(head), signer };
+    const archivable = { store: forged, epoch, externalHeadStore: memoryHeadStore(head), signer };
     const done = archiveLedger(archivable, null, () => createArchiveDraft(join(folder, 'one')));
     await expect(done).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
     expect(await store.archives.parts()).toEqual([]);
@@ -185,10 +185,13 @@ test('a store that cannot be archived is refused before anything is read or writ
   }
   const store = new Unarchivable(memoryStore());
   const epoch = await store.acquire();
-  const anchor = { ...memoryHeadStore(await store.head()), read: () => Promise.reject(new Error('it was read')) };
+  const externalHeadStore = {
+    ...memoryHeadStore(await store.head()),
+    read: () => Promise.reject(new Error('it was read')),
+  };
   const draft = () => Promise.reject(new Error('a file was made'));
   const refused = { code: 'LEDGER_UNAVAILABLE', message: 'this store keeps its entries: copy the ledger' };
-  await expect(checkArchivable({ store, anchor })).rejects.toMatchObject(refused);
-  await expect(archiveLedger({ store, epoch, anchor, signer }, null, draft)).rejects.toMatchObject(refused);
+  await expect(checkArchivable({ store, externalHeadStore })).rejects.toMatchObject(refused);
+  await expect(archiveLedger({ store, epoch, externalHeadStore, signer }, null, draft)).rejects.toMatchObject(refused);
   await store.close();
 });

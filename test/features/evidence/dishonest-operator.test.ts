@@ -45,9 +45,9 @@ async function ledgerOf(withholds: boolean): Promise<Line[]> {
   await bench.turnpike.close();
   const paths = homePaths(bench.home);
   signer = readLedgerSigner(paths.ledgerKey)!;
-  const { store, anchor } = openHome(paths, { readOnly: true });
+  const { store, externalHeadStore } = openHome(paths, { readOnly: true });
   const lines: string[] = [];
-  const head = requireSignedHead(await anchor.read());
+  const head = requireSignedHead(await externalHeadStore.read());
   await writeEvidence(withholdByLanes(store), head, signer, (line) => Promise.resolve(void lines.push(line)));
   await store.close();
   await bench.check();

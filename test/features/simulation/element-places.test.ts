@@ -53,11 +53,11 @@ approvals:
 
 async function explanations(): Promise<readonly Explanation[]> {
   await bench.turnpike.close();
-  const { store, anchor } = openHome(homePaths(bench.home), { readOnly: true });
+  const { store, externalHeadStore } = openHome(homePaths(bench.home), { readOnly: true });
   const found: Explanation[] = [];
   try {
     const count = { trees: 0, entries: 0, not_recomputed: 0 };
-    const { folded } = new LedgerReader(store, anchor);
+    const { folded } = new LedgerReader(store, externalHeadStore);
     for await (const decision of decisionsIn(folded, undefined, count)) found.push(explain(decision));
   } finally {
     await store.close();

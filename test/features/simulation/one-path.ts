@@ -161,7 +161,7 @@ function factsOf(request: PolicyTest['request'], wanted: GatherRequest, tree: Tr
   const submission = withCounters(
     bookWith(request, wanted, time),
     tree,
-    { input, materials: [], external: false },
+    { input, materials: [], rememberInputId: false },
     time,
   );
   return { ...submission.input, time } as RecordedInput;

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type { ActionFailedError } from '../../../src/core/errors.js';
-import { toolWordsOf } from '../../../src/runtime/effects/tool-words.js';
+import { toolExplanationOf } from '../../../src/runtime/effects/tool-explanation.js';
 import { anyJsonSchema } from '../../../src/features/upstreams/convert-schema.js';
 import { toToolResult } from '../../../src/features/upstreams/tool-result.js';
 
@@ -25,14 +25,14 @@ test('C94: the agent gets the first text of a server that fails, and the log doe
     message: MESSAGE,
     partial: { content: [image, text('no such account'), text('more')], complete: true },
   });
-  expect(toolWordsOf(failure)).toBe('no such account');
+  expect(toolExplanationOf(failure)).toBe('no such account');
   expect(String(failure.stack)).not.toContain('no such account');
 });
 
 test('without a text of the server, the agent gets the message', () => {
-  expect(toolWordsOf(failureOf([]))).toBe(MESSAGE);
+  expect(toolExplanationOf(failureOf([]))).toBe(MESSAGE);
 });
 
 test('an error whose message is no text has no words', () => {
-  expect(toolWordsOf(Object.assign(new Error('x'), { message: 7 as unknown as string }))).toBe('');
+  expect(toolExplanationOf(Object.assign(new Error('x'), { message: 7 as unknown as string }))).toBe('');
 });

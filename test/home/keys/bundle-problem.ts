@@ -33,7 +33,7 @@ async function openReader({ paths, postgres }: LedgerLocation) {
   const erasureSeal = erasureSealOf(paths, { readOnly: true });
   if (postgres !== null)
     return openPostgresStore({ ...postgres, caseKeysDir: paths.caseKeys, readOnly: true, erasureSeal });
-  const { store, anchor } = openHome(paths, { readOnly: true });
-  await anchor.close();
+  const { store, externalHeadStore } = openHome(paths, { readOnly: true });
+  await externalHeadStore.close();
   return store;
 }

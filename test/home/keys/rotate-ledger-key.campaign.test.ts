@@ -54,11 +54,11 @@ const keyOf = (path: string): NoteVerifier => readLedgerVerifier(homePaths(path)
 const bareKey = (key: NoteVerifier): NoteVerifier => noteVerifier(key.vkey)!;
 
 async function verdictOf(path: string) {
-  const { store, anchor } = openHome(homePaths(path), { readOnly: true });
+  const { store, externalHeadStore } = openHome(homePaths(path), { readOnly: true });
   try {
-    return await new LedgerReader(store, anchor).verify();
+    return await new LedgerReader(store, externalHeadStore).verify();
   } finally {
-    await anchor.close();
+    await externalHeadStore.close();
     await store.close();
   }
 }
@@ -69,10 +69,10 @@ const rulesOf = async (path: string): Promise<readonly string[]> => {
 
 /** Writes the bundle of a home with any key. @returns what is wrong with it for a verifier with `trusted` */
 async function bundleProblem(path: string, signer = readLedgerSigner(homePaths(path).ledgerKey)!, trusted = oldKey) {
-  const { store, anchor } = openHome(homePaths(path), { readOnly: true });
+  const { store, externalHeadStore } = openHome(homePaths(path), { readOnly: true });
   const lines: string[] = [];
   await writeEvidence(store, await store.head(), signer, (line) => Promise.resolve(void lines.push(line)));
-  await anchor.close();
+  await externalHeadStore.close();
   await store.close();
   const file = join(tempFolder('bundle'), 'bundle');
   writeFileSync(file, lines.join(''));
@@ -212,10 +212,10 @@ describe('a history and a log that do not agree', () => {
     const old = readLedgerSigner(ledgerKey)!;
     const skey = generateLedgerKey(old.name);
     const next = noteSigner(skey)!;
-    const { store, anchor } = openHome({ ...paths, ledgerKey }, { readOnly: true });
+    const { store, externalHeadStore } = openHome({ ...paths, ledgerKey }, { readOnly: true });
     const head = await store.head();
     await store.close();
-    await anchor.close();
+    await externalHeadStore.close();
     const facts = { number: 1, head: { size: head.size, root: root ?? head.root }, at: MADE.madeAt, ...BY };
     writeHistoryFile(join(copy, 'keys/key-history.list'), [signRotation(facts, null, { old, next })]);
     resignErasures(paths.caseKeys, {

@@ -46,9 +46,9 @@ const open = async (conditions: string, more: BenchOptions = {}): Promise<void> 
 /** The ledger of the closed bench. */
 async function reading<T>(use: (reader: LedgerReader) => Promise<T>): Promise<T> {
   await bench.turnpike.close();
-  const { store, anchor } = openHome(homePaths(bench.home), { readOnly: true });
+  const { store, externalHeadStore } = openHome(homePaths(bench.home), { readOnly: true });
   try {
-    return await use(new LedgerReader(store, anchor));
+    return await use(new LedgerReader(store, externalHeadStore));
   } finally {
     await store.close();
   }

@@ -239,8 +239,8 @@ describe('a ledger with conditions', () => {
     for (const amount of [50, 500, 5_001]) await agent.submit(refundCall(amount));
     await vote(agent, ANNA);
     await bench.turnpike.close();
-    const { store, anchor } = openHome(homePaths(bench.home), { readOnly: true });
-    const { folded } = new LedgerReader(store, anchor);
+    const { store, externalHeadStore } = openHome(homePaths(bench.home), { readOnly: true });
+    const { folded } = new LedgerReader(store, externalHeadStore);
     const { policies } = await coverageOf(folded, { from: 0, to: (await store.head()).size });
     const [policy] = policies;
     expect(policy?.files).toHaveProperty('conditions');

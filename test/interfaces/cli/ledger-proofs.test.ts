@@ -54,7 +54,9 @@ describe('the key of a ledger', () => {
     [
       'lost, with an unsigned head',
       async () => {
-        const { size, root } = (await openHead(homePaths(at('.turnpike')), { readOnly: true }).anchor.read())!;
+        const { size, root } = (await openHead(homePaths(at('.turnpike')), {
+          readOnly: true,
+        }).externalHeadStore.read())!;
         for (const name of ['keys/ledger.key', 'ledger.head']) rmSync(home(name));
         const plain = headFile(home('ledger.head'));
         await plain.write({ size, root });
@@ -205,8 +207,8 @@ describe('D15: the head file', () => {
   test('of a home directory without a key is signed from the next opening, wherever that is interrupted', async () => {
     const paths = homePaths(at('.turnpike'));
     const unsigned = async (): Promise<void> => {
-      const { store, anchor } = openHome(paths, { readOnly: true });
-      const head = (await anchor.read())!;
+      const { store, externalHeadStore } = openHome(paths, { readOnly: true });
+      const head = (await externalHeadStore.read())!;
       await store.close();
       for (const path of [paths.head, paths.ledgerKey.privateKey, paths.ledgerKey.publicKey]) rmSync(path);
       const plain = headFile(paths.head);
@@ -218,7 +220,7 @@ describe('D15: the head file', () => {
     const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
     const first = openHome(paths, { readOnly: false });
     await first.signHeads!();
-    await first.anchor.close();
+    await first.externalHeadStore.close();
     await first.store.close();
     // As after a power failure before the key file was renamed.
     copyFileSync(paths.ledgerKey.privateKey, `${paths.ledgerKey.privateKey}.new`);

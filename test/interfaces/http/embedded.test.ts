@@ -273,7 +273,7 @@ test('large responses are compressed only for clients that accept it', async () 
 });
 
 test('a response that may combine text chosen by an agent with a proof, content or a response is never compressed', () => {
-  expect(ROUTES.filter(({ packs }) => packs).map(({ path }) => path)).toEqual([
+  expect(ROUTES.filter(({ isCompressed }) => isCompressed).map(({ path }) => path)).toEqual([
     '/api/v1/runs',
     '/api/v1/runs/{run_id}/tree',
     '/api/v1/events',

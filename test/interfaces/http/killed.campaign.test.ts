@@ -73,9 +73,9 @@ test(
     child.kill('SIGKILL');
     await gone;
     await working;
-    const { store, anchor } = openHome(home, { readOnly: true });
+    const { store, externalHeadStore } = openHome(home, { readOnly: true });
     const recorded = new Set<string>();
-    for await (const { type, text } of new LedgerReader(store, anchor).log()) {
+    for await (const { type, text } of new LedgerReader(store, externalHeadStore).log()) {
       if (type !== 'step_trace') continue;
       recorded.add((JSON.parse(text) as { body: { response_sha256: string } }).body.response_sha256);
     }

@@ -12,7 +12,7 @@ import { ROOT } from '../../root.js';
 const STATUS = {
   format: 2,
   entries: 5,
-  performers: [],
+  workers: [],
   pending: { commits: 3, oldest_ms: 250 },
   timers: { due: 1, oldest_ms: 1_500 },
   standby_lag_ms: null,

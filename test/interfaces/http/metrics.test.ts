@@ -18,10 +18,10 @@ const WORKER = {
 const STATUS: ClusterStatus = {
   format: 2,
   entries: 5,
-  performers: [
-    { ...WORKER, performer: 1, over_at: null, connected: true, effects: 2, callers: 0 },
-    { ...WORKER, performer: 2, over_at: null, connected: false, effects: 0, callers: 0 },
-    { ...WORKER, performer: 3, over_at: '2026-01-01T00:00:00.000Z', connected: false, effects: 4, callers: 1 },
+  workers: [
+    { ...WORKER, worker_id: 1, over_at: null, connected: true, effects: 2, callers: 0 },
+    { ...WORKER, worker_id: 2, over_at: null, connected: false, effects: 0, callers: 0 },
+    { ...WORKER, worker_id: 3, over_at: '2026-01-01T00:00:00.000Z', connected: false, effects: 4, callers: 1 },
   ],
   pending: { commits: 3, oldest_ms: 250 },
   timers: { due: 1, oldest_ms: 1_500 },

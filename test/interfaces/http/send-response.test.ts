@@ -25,14 +25,14 @@ const admit = (token: string) => controller.admit({ token, connection: {}, kind:
 /** A server that sends only this response. */
 async function serving(
   answer: RouteResponse,
-  packs = false,
+  isCompressed = false,
 ): Promise<{ readonly port: number; readonly work: AdmittedWork }> {
   const decided = admit('one').currentDecision;
   if (decided === null || 'refused' in decided) throw new Error('it was not admitted');
   const { work } = decided;
   app.get('/', async (request, reply) => {
     request.raw.socket.once('close', () => work.abort());
-    await sendResponse(reply, answer, { packs, work });
+    await sendResponse(reply, answer, { isCompressed, work });
     return reply;
   });
   const url = await app.listen({ port: 0, host: '127.0.0.1' });
@@ -47,8 +47,8 @@ test.each<readonly [string, () => RouteResponse, boolean]>([
   ['one value', () => ({ json: { text: 'x'.repeat(3_600_000) } }), false],
   ['one value, packed', () => ({ json: { text: 'x'.repeat(3_600_000) } }), true],
   ['pieces', () => ({ chunks: pieces(60), type: 'text/plain' }), false],
-])('A4: a large answer of %s is charged to its token, and to no other', async (_what, answer, packs) => {
-  const { port, work } = await serving(answer(), packs);
+])('A4: a large answer of %s is charged to its token, and to no other', async (_what, answer, isCompressed) => {
+  const { port, work } = await serving(answer(), isCompressed);
   const text = await (await fetch(`http://127.0.0.1:${port}/`)).text();
   expect(text.length).toBeGreaterThanOrEqual(3_600_000);
   work.end();

@@ -28,9 +28,9 @@ afterEach(() => http.close());
 
 /** What the head file of a home directory has now. */
 async function headFileOf({ home }: { readonly home: string }) {
-  const { store, anchor } = openHome(homePaths(home), { readOnly: true });
+  const { store, externalHeadStore } = openHome(homePaths(home), { readOnly: true });
   try {
-    return await anchor.read();
+    return await externalHeadStore.read();
   } finally {
     await store.close();
   }

@@ -3,11 +3,11 @@
 import { expect, test } from '@jest/globals';
 import { createRefusal } from '../../../src/interfaces/service/problems.js';
 import { WorkerAddresses, withWorkerAddress } from '../../../src/interfaces/http/worker-address.js';
-import type { ClusterStatus, Performer } from '../../../src/engine/ports/ledger/cluster.js';
+import type { ClusterStatus, ClusterWorker } from '../../../src/engine/ports/ledger/cluster.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 
-const WORKER: Performer = {
-  performer: 1,
+const WORKER: ClusterWorker = {
+  worker_id: 1,
   host: 'h',
   pid: 1,
   joined_at: '',
@@ -31,12 +31,12 @@ const STATUS = {
 };
 const REFUSAL = createRefusal('VOLUME_ELSEWHERE');
 
-function bench(performers: readonly Partial<Performer>[]) {
-  const state = { reads: 0, isAway: false, performers };
+function bench(workers: readonly Partial<ClusterWorker>[]) {
+  const state = { reads: 0, isAway: false, workers };
   const status = (): Promise<ClusterStatus> => {
     state.reads += 1;
     if (state.isAway) return Promise.reject(new Error('the database is away'));
-    return Promise.resolve({ ...STATUS, performers: state.performers.map((some) => ({ ...WORKER, ...some })) });
+    return Promise.resolve({ ...STATUS, workers: state.workers.map((some) => ({ ...WORKER, ...some })) });
   };
   const clock = new ManualClock();
   const addresses = new WorkerAddresses({ status }, clock, '0.1.0');

@@ -365,8 +365,8 @@ test('reports archived entries as archived, and shows the others', async () => {
   await other.turnpike.close();
   const said = await command(other.folder, ['ledger', 'archive', 'old', '--home', other.home]);
   expect(said).toMatchObject({ code: 0 });
-  const { store, anchor } = openHome(homePaths(other.home), { readOnly: true });
-  const looked = homeInspectorSource(new LedgerReader(store, anchor), homePaths(other.home));
+  const { store, externalHeadStore } = openHome(homePaths(other.home), { readOnly: true });
+  const looked = homeInspectorSource(new LedgerReader(store, externalHeadStore), homePaths(other.home));
   const info = await looked.info();
   expect(info.begin).toBeGreaterThan(10);
   // The run that records the archive follows its boundary.

@@ -137,9 +137,9 @@ describe('the golden history record-outputs', () => {
   });
 });
 
-describe('the golden history external-acts', () => {
+describe('the golden history caller-runs', () => {
   test('U-06 U-10: contains each outcome of actions that the caller executes', async () => {
-    const entries = await readGolden('external-acts', entriesIn);
+    const entries = await readGolden('caller-runs', entriesIn);
     const external = entries.flatMap(({ type, body }) =>
       type === 'run_created' && body.executor === 'caller' ? [body.run_id] : [],
     );

@@ -61,13 +61,13 @@ test('guards are shown with their parameters, and the last of several transition
   const step = charts.find(({ machine }) => machine === 'step')!;
   const mediated = charts.find(({ machine }) => machine === 'mediated')!;
   const guard = (edges: typeof step.edges, id: string) => edges.find((edge) => edge.id === id)?.guard;
-  expect(guard(step.edges, 'AUTHORIZE.judging|always|0')).toBe('refused');
-  expect(guard(step.edges, 'AUTHORIZE.judging|always|5')).toBe('else');
-  expect(guard(step.edges, 'AUTHORIZE.waiting|BOOK|0')).toBeNull();
-  expect(guard(mediated.edges, 'running.delegating|done|1')).toBe('childEnded: failed');
+  expect(guard(step.edges, 'AUTHORIZE.authorizing|always|0')).toBe('hasFault');
+  expect(guard(step.edges, 'AUTHORIZE.authorizing|always|5')).toBe('else');
+  expect(guard(step.edges, 'AUTHORIZE.awaitingVotes|APPROVALS_CHANGED|0')).toBeNull();
+  expect(guard(mediated.edges, 'running.awaitingWriteRun|done|1')).toBe('isChildEnd: failed');
   expect(mediated.nodes.find(({ id }) => id === 'completed')?.entry).toEqual([
-    'sayEnd: completed',
-    'sayEnded: completed',
+    'recordEnd: completed',
+    'emitRunEnded: completed',
   ]);
 });
 

@@ -116,9 +116,9 @@ async function exported(turnpike: Turnpike, format: 'folder' | 'zip'): Promise<v
 }
 
 async function bundleOf(home: string, signer: NoteSigner): Promise<string> {
-  const { store, anchor } = openHome(homePaths(home), { readOnly: true });
+  const { store, externalHeadStore } = openHome(homePaths(home), { readOnly: true });
   const lines: string[] = [];
-  const head = requireSignedHead(await anchor.read());
+  const head = requireSignedHead(await externalHeadStore.read());
   await writeEvidence(withholdByLanes(store), head, signer, (line) => Promise.resolve(void lines.push(line)));
   await store.close();
   return lines.join('');

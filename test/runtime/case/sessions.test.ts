@@ -94,10 +94,10 @@ async function promoted(record: { readonly id: string; readonly text: string }):
 /** The verdict on the evidence bundle of the closed home. */
 async function evidenceVerdict() {
   const home = homePaths(bench.home);
-  const { store, anchor } = openHome(home, { readOnly: true });
+  const { store, externalHeadStore } = openHome(home, { readOnly: true });
   const lines: string[] = [];
   try {
-    const head = requireSignedHead(await anchor.read());
+    const head = requireSignedHead(await externalHeadStore.read());
     const signer = readLedgerSigner(home.ledgerKey);
     if (signer === null) throw new Error('the home has no key');
     await writeEvidence(store, head, signer, (line) => Promise.resolve(void lines.push(line)));

@@ -29,7 +29,7 @@ beforeAll(async () => {
   for await (const tree of opened.store.trees()) ({ tree_id } = tree);
 });
 afterAll(async () => {
-  await opened.anchor.close();
+  await opened.externalHeadStore.close();
   await opened.store.close();
   await bench.close();
 });

@@ -207,7 +207,7 @@ async function commit(store: LedgerStore, epoch: number, driver: TreeDriver, isS
   const { tree_id } = driver;
   const hasEnded =
     isSaidToEnd || driver.decisions.some(({ ended }: Decision) => ended.some(({ run_id }) => run_id === tree_id));
-  const nothing = { inputs: [], rest: null, snapshot: null };
+  const nothing = { inputs: [], recoveryHint: null, snapshot: null };
   const [opening] = driver.inputs.map(({ recorded }) => recorded);
   const case_id = opening?.kind === 'open' ? opening.case_id : null;
   batch.add({ tree_id, decisions: driver.decisions, ...nothing, opened: { case_id }, ended: hasEnded });

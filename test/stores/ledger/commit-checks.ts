@@ -195,15 +195,15 @@ const READING: readonly CommitCheck[] = [
     run: async (ground) => {
       await layTrees(ground);
       const wake_at = '2026-01-02T03:04:05.678Z';
-      const rest = { unfinished: false, wake_at };
-      await ground.commitWith([audited(B)], () => ({ rest }));
+      const recoveryHint = { unfinished: false, wake_at };
+      await ground.commitWith([audited(B)], () => ({ recoveryHint }));
       await ground.commit(ground.scribe.next([audited(B), audited(A)], { ended: [A] }));
       const found = (await all(ground.store.openTrees())).toSorted((x, y) => (x.tree_id < y.tree_id ? -1 : 1));
       expect(found).toEqual([
-        { tree_id: B, ...rest },
+        { tree_id: B, ...recoveryHint },
         { tree_id: C, unfinished: true, wake_at: null },
       ]);
-      await ground.commitWith([audited(C)], () => ({ ended: true, rest }));
+      await ground.commitWith([audited(C)], () => ({ ended: true, recoveryHint }));
       expect((await all(ground.store.openTrees())).map(({ tree_id }) => tree_id)).toEqual([B]);
     },
   },

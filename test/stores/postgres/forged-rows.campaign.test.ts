@@ -36,10 +36,10 @@ type Cache = keyof typeof CACHES;
 const open = async (place: LedgerPlace, liveTreesMax: number, keys = 'session-keys'): Promise<Turnpike> => {
   for (const part of ['sandbox', keys]) mkdirSync(join(place.folder, part), { recursive: true, mode: 0o700 });
   const store = await openPostgresStore(place);
-  const anchor = memoryHeadStore(await store.head());
+  const externalHeadStore = memoryHeadStore(await store.head());
   return openTurnpikeIn(
     {
-      ...{ home: null, keys: keyFolder(join(place.folder, keys)), store, anchor },
+      ...{ home: null, keys: keyFolder(join(place.folder, keys)), store, externalHeadStore },
       ...{ snapshotEntries: SNAPSHOT_ENTRIES, restarts: 'automatic' as const },
     },
     {

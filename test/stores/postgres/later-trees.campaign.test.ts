@@ -62,7 +62,7 @@ const campaign = server === null ? describe.skip : describe;
 
 campaign('run trees of a later version', () => {
   test(
-    'a worker of an earlier version gives their duties back, so that a later one settles them',
+    'a worker of an earlier version gives their leases back, so that a later one settles them',
     async () => {
       const place = ledgerPlace(server?.url ?? '');
       const lost = new VersionWorker(program, place, { later: 'http://127.0.0.1:1' });
@@ -72,16 +72,16 @@ campaign('run trees of a later version', () => {
       const earlier = await openWorker(place);
       await lost.kill();
       const cluster = openPostgresCluster({ url: place.url, schema: place.schema });
-      const [, own] = (await cluster.status()).performers;
-      const holders = 'SELECT count(*)::int AS duties FROM duties JOIN performers USING (performer_id)';
+      const [, own] = (await cluster.status()).workers;
+      const holders = 'SELECT count(*)::int AS leases FROM leases JOIN workers USING (worker_id)';
       // It has met the tree, and no longer has what it claimed.
       for (let tries = 0; earlier.vitals.condition().laterTrees === 0 && tries < TRIES_MAX; tries += 1)
         await delay(POLL_MS / 10);
       expect(earlier.vitals.condition()).toMatchObject({ state: 'running', laterTrees: 1 });
-      await untilRow(place, `${holders} WHERE over_at IS NULL`, { duties: 0 });
-      expect(await place.exec(holders)).toEqual([{ duties: 1 }]);
+      await untilRow(place, `${holders} WHERE over_at IS NULL`, { leases: 0 });
+      expect(await place.exec(holders)).toEqual([{ leases: 1 }]);
       await delay(2.5 * POLL_MS);
-      expect(await place.exec(`${holders} WHERE performer_id = ${own?.performer ?? 0}`)).toEqual([{ duties: 0 }]);
+      expect(await place.exec(`${holders} WHERE worker_id = ${own?.worker_id ?? 0}`)).toEqual([{ leases: 0 }]);
       const later = new VersionWorker(program, place, { joins: true, later: 'http://127.0.0.1:2' });
       expect(await later.next()).toBe('joined');
       await untilRow(place, `SELECT ended FROM trees WHERE tree_id = '${tree_id}'`, { ended: true });

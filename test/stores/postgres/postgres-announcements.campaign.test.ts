@@ -33,7 +33,7 @@ interface Worker {
   readonly engine: TreeEngine;
   readonly store: SharedLedgerStore;
   readonly world: World;
-  readonly anchor: ExternalHeadStore;
+  readonly externalHeadStore: ExternalHeadStore;
 }
 
 (server === null ? describe.skip : describe)('two workers of a ledger in PostgreSQL', () => {
@@ -44,10 +44,10 @@ interface Worker {
   async function open(): Promise<Worker> {
     const store = await openPostgresStore(place);
     const world = new World();
-    const anchor = memoryHeadStore(await store.head());
+    const externalHeadStore = memoryHeadStore(await store.head());
     const engine = sharedEngine({
       store,
-      externalHeadStore: anchor,
+      externalHeadStore,
       clock,
       log: winstonLog('silent'),
       effects: world,
@@ -56,7 +56,7 @@ interface Worker {
       defer: (task) => void setImmediate(task),
     });
     await engine.start();
-    const worker = { engine, store, world, anchor };
+    const worker = { engine, store, world, externalHeadStore };
     workers.push(worker);
     return worker;
   }
@@ -117,7 +117,7 @@ interface Worker {
     await eventually(async () => {
       clock.advance(FOLLOWER_MS);
       await new Promise((resolve) => setTimeout(resolve, 20));
-      return (await other.anchor.read())?.size === size;
+      return (await other.externalHeadStore.read())?.size === size;
     });
     await place.exec(`ALTER TABLE log DISABLE TRIGGER USER; DELETE FROM log WHERE log_index >= ${head?.size ?? 0};
       UPDATE head SET size = ${head?.size ?? 0}, root = '\\x${head?.root ?? ''}', frontier = '\\x${head?.frontier ?? ''}';

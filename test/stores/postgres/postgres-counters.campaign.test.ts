@@ -83,7 +83,7 @@ class Workers {
       payload: artifactRef(artifact),
       tokens: null,
     } as const;
-    await this.#engine().submit(tree, { input, materials: [artifact], external: true });
+    await this.#engine().submit(tree, { input, materials: [artifact], rememberInputId: true });
     return replied;
   }
 

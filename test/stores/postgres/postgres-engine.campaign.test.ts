@@ -37,10 +37,10 @@ afterAll(() => server?.stop());
 async function start(place: LedgerPlace, store: LedgerStore): Promise<EngineHarness> {
   const faulty = new FaultyStore(store);
   const [clock, world] = [new ManualClock(), new World()];
-  const anchor = memoryHeadStore(await store.head());
+  const externalHeadStore = memoryHeadStore(await store.head());
   const engine = embeddedEngine({
     store: faulty,
-    externalHeadStore: anchor,
+    externalHeadStore,
     clock,
     log: winstonLog('silent'),
     effects: world,
@@ -53,7 +53,7 @@ async function start(place: LedgerPlace, store: LedgerStore): Promise<EngineHarn
   return {
     engine,
     store: faulty,
-    anchor,
+    externalHeadStore,
     clock,
     world,
     crash: async () => {
@@ -171,8 +171,11 @@ if (server === null) {
 
     const keys = keyFolder(folderOf('keys'));
     const signer = readLedgerSigner(keys.ledgerKey);
-    const { anchor } = openHead({ head: join(folderOf('state'), 'ledger.head'), ...keys }, { readOnly: true });
-    const head = requireSignedHead(await anchor.read());
+    const { externalHeadStore } = openHead(
+      { head: join(folderOf('state'), 'ledger.head'), ...keys },
+      { readOnly: true },
+    );
+    const head = requireSignedHead(await externalHeadStore.read());
     const store = await openPostgresStore({ ...place, readOnly: true });
     const lines: string[] = [];
     await writeEvidence(withholdByLanes(store), head, signer!, (line) => Promise.resolve(void lines.push(line)));
@@ -186,11 +189,11 @@ if (server === null) {
     await runAgent('case-0001');
     await turnpike.close();
     const store = await openPostgresStore(place);
-    const { anchor } = openHead(
+    const { externalHeadStore } = openHead(
       { head: join(folderOf('state'), 'ledger.head'), ...keyFolder(folderOf('keys')) },
       { readOnly: true },
     );
-    await expect(checkArchivable({ store, anchor })).rejects.toMatchObject({
+    await expect(checkArchivable({ store, externalHeadStore })).rejects.toMatchObject({
       code: 'LEDGER_UNAVAILABLE',
       message: expect.stringContaining('turnpike home copy'),
     });

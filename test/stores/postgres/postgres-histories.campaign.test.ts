@@ -103,7 +103,7 @@ async function decideAgain(source: LedgerStore, tree_id: string, epoch: number) 
     const builder = new BatchBuilder();
     const opened = entry.seq === 0 ? { case_id: 'case_id' in recorded ? recorded.case_id : null } : null;
     // Marks find repeated inputs, and no recorded input is a repetition.
-    const others = { inputs: [], rest: null, snapshot: null };
+    const others = { inputs: [], recoveryHint: null, snapshot: null };
     builder.add({ tree_id, decisions: [decision], opened, ended: tree.hasEnded, ...others });
     batches.push(builder.build(epoch));
   }

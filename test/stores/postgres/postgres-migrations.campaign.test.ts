@@ -136,7 +136,7 @@ const formatOf = (place: LedgerPlace) => place.exec('SELECT ledger_format FROM m
         JSON.stringify(proposal('WRITE_FILE', { path: `/sandbox/${path}`, content: 'x' }));
       await place.exec('UPDATE meta SET ledger_format = 2');
       expect(await current.submit(run_id, write('a.md'))).toMatchObject({ outcome: 'SUCCESS' });
-      await place.exec('SELECT pg_terminate_backend(backend_pid, 5000) FROM performers WHERE over_at IS NULL');
+      await place.exec('SELECT pg_terminate_backend(backend_pid, 5000) FROM workers WHERE over_at IS NULL');
       const after = await current.submit(run_id, write('b.md')).catch((error: unknown) => error);
       expect(JSON.stringify(after)).toContain('AUDIT_FAILURE');
       await expect(current.restart()).rejects.toMatchObject({

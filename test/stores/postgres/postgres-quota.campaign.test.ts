@@ -104,7 +104,7 @@ class Hammer {
       payload: artifactRef(artifact),
       tokens: null,
     } as const;
-    const { refused } = await this.#engine().submit(tree, { input, materials: [artifact], external: true });
+    const { refused } = await this.#engine().submit(tree, { input, materials: [artifact], rememberInputId: true });
     if (refused) throw new Error(`${tree} refused ${input_id}`);
     return (await replied).includes('SUCCESS');
   }

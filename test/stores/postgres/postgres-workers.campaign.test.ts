@@ -21,16 +21,16 @@ afterAll(() => server?.stop());
 const SETTLE_MS = 150;
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** All performers so far, as if their processes were dead. */
-const DEAD = 'UPDATE performers SET over_at = coalesce(over_at, now()), is_dead = true';
+/** All workers so far, as if their processes were dead. */
+const DEAD = 'UPDATE workers SET over_at = coalesce(over_at, now()), is_dead = true';
 
 async function openWorker(place: LedgerPlace, clock: ManualClock): Promise<SharedHarness> {
   const store = new FaultySharedStore(await openPostgresStore(place));
   const world = new World();
-  const anchor = memoryHeadStore(await store.head());
+  const externalHeadStore = memoryHeadStore(await store.head());
   const engine = sharedEngine({
     store,
-    externalHeadStore: anchor,
+    externalHeadStore,
     clock,
     log: winstonLog('silent'),
     effects: world,
@@ -42,7 +42,7 @@ async function openWorker(place: LedgerPlace, clock: ManualClock): Promise<Share
   return {
     engine,
     store,
-    anchor,
+    externalHeadStore,
     clock,
     world,
     isShared: true,
@@ -61,24 +61,24 @@ async function openWorker(place: LedgerPlace, clock: ManualClock): Promise<Share
 async function openCluster(url: string): Promise<Cluster> {
   const place = ledgerPlace(url);
   await (await createPostgresStore(place)).close();
-  const performers = new Map<SharedHarness, string>();
-  const last = 'SELECT max(performer_id)::text AS performer FROM performers';
+  const workers = new Map<SharedHarness, string>();
+  const last = 'SELECT max(worker_id)::text AS worker_id FROM workers';
   return {
     open: async (clock) => {
       const worker = await openWorker(place, clock);
-      const [row] = (await place.exec(last)) as readonly { readonly performer: string }[];
-      performers.set(worker, row?.performer ?? '');
+      const [row] = (await place.exec(last)) as readonly { readonly worker_id: string }[];
+      workers.set(worker, row?.worker_id ?? '');
       return worker;
     },
     openStore: () => openPostgresStore(place),
     kill: async (worker) => {
       await worker.store.close();
-      await place.exec(`${DEAD} WHERE performer_id = ${performers.get(worker) ?? '0'}`);
+      await place.exec(`${DEAD} WHERE worker_id = ${workers.get(worker) ?? '0'}`);
     },
     cutOff: async (worker) => {
-      const performer = performers.get(worker) ?? '0';
-      await place.exec(`SELECT pg_terminate_backend(backend_pid, 5000) FROM performers WHERE performer_id = ${performer};
-        UPDATE performers SET over_at = now() - interval '1 hour' WHERE performer_id = ${performer}`);
+      const worker_id = workers.get(worker) ?? '0';
+      await place.exec(`SELECT pg_terminate_backend(backend_pid, 5000) FROM workers WHERE worker_id = ${worker_id};
+        UPDATE workers SET over_at = now() - interval '1 hour' WHERE worker_id = ${worker_id}`);
     },
     settle: () => sleep(SETTLE_MS),
     dispose: () => place.remove(),

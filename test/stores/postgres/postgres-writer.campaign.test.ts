@@ -253,17 +253,17 @@ afterAll(() => server?.stop());
 
   describe('commitTrees', () => {
     /** Commits as a worker: the store joins with the first batch. */
-    let performer: number | null = null;
+    let worker_id: number | null = null;
     const commitEach = async ({ trees }: Batch): Promise<readonly AppendStatus[]> => {
-      performer ??= await store.join();
+      worker_id ??= await store.join();
       return store.commitTrees({
-        performer,
+        worker_id,
         quota_version: '',
         trees: trees.map((append) => ({ ...append, taken: [], released: [], quotas: [], label: null })),
       });
     };
     beforeEach(() => {
-      performer = null;
+      worker_id = null;
     });
 
     test('each tree stands alone: what fits is committed, what was sent before is present, the rest conflicts', async () => {
@@ -304,11 +304,11 @@ afterAll(() => server?.stop());
       expect(await seqs(A)).toEqual([0, 1]);
     });
 
-    test('a batch of a performer that is over conflicts as a whole', async () => {
+    test('a batch of a worker that is over conflicts as a whole', async () => {
       await behind();
       const batch = scribe.next([opening(A)]);
       await commitEach(scribe.next([opening(B)]));
-      await place.exec('UPDATE performers SET over_at = now()');
+      await place.exec('UPDATE workers SET over_at = now()');
       await expect(commitEach(batch)).rejects.toEqual(code('LEDGER_CONFLICT'));
       expect(await seqs(A)).toEqual([]);
     });

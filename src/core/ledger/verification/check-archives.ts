@@ -53,7 +53,7 @@ function isSignedPart({ size, root, sha256, note }: ArchivedPart, openNote: NonN
  */
 export async function checkArchives(store: ReadableLedger, headStore: ReadableHead): Promise<void> {
   const parts = await store.archives.parts();
-  const [finding] = checkArchivedParts(parts, headStore.opens ?? null);
+  const [finding] = checkArchivedParts(parts, headStore.openNote ?? null);
   if (finding !== undefined) throw tamperedError(finding.message);
   const begin = parts.at(-1)?.size ?? 0;
   for await (const { log_index } of store.log(begin)) {

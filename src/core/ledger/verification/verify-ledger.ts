@@ -54,7 +54,7 @@ export interface LedgerSource extends Pick<ReadableLedger, 'log' | 'artifactsOf'
   /**
    * The archived parts of the log, whether or not `log` returns their entries, and the function that opens their notes.
    */
-  readonly archives?: { readonly parts: readonly ArchivedPart[]; readonly opens: NoteOpener };
+  readonly archives?: { readonly parts: readonly ArchivedPart[]; readonly openNote: NoteOpener };
 }
 
 /** Compares each tree with what the machines produce. Takes the entries of a log in order. */
@@ -99,7 +99,7 @@ export async function verifyLedger(
     for (const finding of findings) found.push(finding);
   };
   const checks = new LedgerChecks(source, complete);
-  const { begin = EMPTY_HEAD, archives = { parts: [], opens: null } } = source;
+  const { begin = EMPTY_HEAD, archives = { parts: [], openNote: null } } = source;
   let log: ComputedLog = begin;
   const checkHeadsAt = (head: LogHead) => {
     checks.keys?.takeHead(log);
@@ -112,7 +112,7 @@ export async function verifyLedger(
     // Read this before the log, so that entries committed meanwhile come after it.
     const head = await source.head();
     report(placeFindings(WHOLE_LOG, await checks.begin()));
-    report(placeFindings(WHOLE_LOG, checkArchivedParts(archives.parts, archives.opens)));
+    report(placeFindings(WHOLE_LOG, checkArchivedParts(archives.parts, archives.openNote)));
     report(checkHeadsAt(head));
     for await (const stored of source.log(begin.size)) {
       await loadFeaturesNamedIn(stored.text);
@@ -280,7 +280,7 @@ function* checkHeads(
     yield { rule: 'head.stored', message };
   }
   if (size === externalHead?.size && root !== externalHead.root) {
-    const message = `at size ${size} the log has root ${root}, but its anchor vouches for ${externalHead.root}`;
+    const message = `at size ${size} the log has root ${root}, but the external head has root ${externalHead.root}`;
     yield { rule: 'head.differs', message };
   }
 }
@@ -300,11 +300,11 @@ async function checkEnd(log: ComputedLog, head: LogHead, source: LedgerSource): 
   const found: PlacedFinding[] = [];
   const { externalHead, begin = EMPTY_HEAD } = source;
   if (externalHead !== null && externalHead.size < begin.size) {
-    const message = `the anchor vouches for ${externalHead.size} entries, and more than those were archived before`;
+    const message = `the external head has ${externalHead.size} entries, and more than those were archived before`;
     found.push({ place: WHOLE_LOG, finding: { rule: 'head.below', message } });
   }
   if (externalHead !== null && log.size < externalHead.size) {
-    const message = `the log ends at size ${log.size}, but its anchor vouches for ${externalHead.size}`;
+    const message = `the log ends at size ${log.size}, but the external head has ${externalHead.size} entries`;
     found.push({ place: { ...WHOLE_LOG, log_index: log.size }, finding: { rule: 'head.below', message } });
   }
   // A longer log is correct if the entries were committed while it was read; the head has then advanced too.

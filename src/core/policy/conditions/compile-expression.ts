@@ -8,7 +8,7 @@ import {
   asBoolean,
   asEntity,
   asString,
-  beUncertain,
+  throwUncertain,
   ExactEntity,
   type ExactRecord,
   type ExactValue,
@@ -24,15 +24,15 @@ export type Evaluate = (request: ExactRequest) => ExactValue;
 
 /** @param node an expression in Cedar's JSON */
 export function compileExpression(node: unknown): Evaluate {
-  if (!isJsonObject(node)) return beUncertain;
+  if (!isJsonObject(node)) return throwUncertain;
   const [[operator, operands] = ['', null], ...others] = Object.entries(node);
-  if (others.length > 0) return beUncertain;
+  if (others.length > 0) return throwUncertain;
   if (operator === 'Value') return compileValue(operands);
   if (operator === 'Var') return compileVariable(operands);
   if (operator === 'Set') return compileSet(operands);
   if (operator === 'Record') return compileRecord(operands);
   if (Array.isArray(operands)) return compileCall(operator, operands);
-  return isJsonObject(operands) ? compileOperator(operator, operands) : beUncertain;
+  return isJsonObject(operands) ? compileOperator(operator, operands) : throwUncertain;
 }
 
 function compileValue(json: Json): Evaluate {
@@ -45,7 +45,7 @@ function constant(evaluate: () => ExactValue): Evaluate {
     const value = evaluate();
     return () => value;
   } catch (error) {
-    if (isUncertain(error)) return beUncertain;
+    if (isUncertain(error)) return throwUncertain;
     throw error;
   }
 }
@@ -54,17 +54,17 @@ const VARIABLES = ['principal', 'action', 'resource', 'context'] as const;
 
 function compileVariable(given: Json): Evaluate {
   const name = VARIABLES.find((variable) => variable === given);
-  return name === undefined ? beUncertain : (request) => request[name];
+  return name === undefined ? throwUncertain : (request) => request[name];
 }
 
 function compileSet(json: Json): Evaluate {
-  if (!Array.isArray(json)) return beUncertain;
+  if (!Array.isArray(json)) return throwUncertain;
   const members = json.map(compileExpression);
   return (request) => members.map((member) => member(request));
 }
 
 function compileRecord(json: Json): Evaluate {
-  if (!isJsonObject(json)) return beUncertain;
+  if (!isJsonObject(json)) return throwUncertain;
   const members = Object.entries(json).map(([name, member]) => [name, compileExpression(member)] as const);
   return (request) => new Map(members.map(([name, member]) => [name, member(request)]));
 }
@@ -105,24 +105,28 @@ const or =
     asBoolean(left(request)) || asBoolean(right(request));
 
 const choose =
-  (condition: Evaluate = beUncertain, then: Evaluate = beUncertain, otherwise: Evaluate = beUncertain): Evaluate =>
+  (
+    condition: Evaluate = throwUncertain,
+    then: Evaluate = throwUncertain,
+    otherwise: Evaluate = throwUncertain,
+  ): Evaluate =>
   (request) =>
     (asBoolean(condition(request)) ? then : otherwise)(request);
 
 const attributesOf = (value: ExactValue, { entities }: ExactRequest): ExactRecord | undefined => {
   if (value instanceof ExactEntity) return entities.get(value.key)?.attributes;
-  return isRecord(value) ? value : beUncertain();
+  return isRecord(value) ? value : throwUncertain();
 };
 
 function access(operand: Evaluate, name: Json | undefined): Evaluate {
-  if (typeof name !== 'string') return beUncertain;
-  return (request) => attributesOf(operand(request), request)?.get(name) ?? beUncertain();
+  if (typeof name !== 'string') return throwUncertain;
+  return (request) => attributesOf(operand(request), request)?.get(name) ?? throwUncertain();
 }
 
 /** @param names one name, or each of a path such as `a.b` */
 function hasAttribute(operand: Evaluate, names: Json | undefined): Evaluate {
   const path = [names].flat();
-  if (!path.every((name) => typeof name === 'string')) return beUncertain;
+  if (!path.every((name) => typeof name === 'string')) return throwUncertain;
   return (request) => {
     let value: ExactValue | undefined = operand(request);
     for (const name of path) {
@@ -137,7 +141,7 @@ function hasAttribute(operand: Evaluate, names: Json | undefined): Evaluate {
 function like(operand: Evaluate, pattern: Json | undefined): Evaluate {
   const parts = readPattern(pattern);
   const last = parts?.pop();
-  if (parts === null || last === undefined) return beUncertain;
+  if (parts === null || last === undefined) return throwUncertain;
   const [first, ...middle] = parts;
   if (first === undefined) return (request) => asString(operand(request)) === last;
   return (request) => {
@@ -166,7 +170,7 @@ function readPattern(pattern: Json | undefined): string[] | null {
 }
 
 function is(operand: Evaluate, { entity_type, in: within }: JsonObject): Evaluate {
-  if (typeof entity_type !== 'string') return beUncertain;
+  if (typeof entity_type !== 'string') return throwUncertain;
   const isOfType: Evaluate = (request) => asEntity(operand(request)).type === entity_type;
   if (within === undefined) return isOfType;
   return and(isOfType, binary('in', operand, compileExpression(within)));
@@ -174,17 +178,17 @@ function is(operand: Evaluate, { entity_type, in: within }: JsonObject): Evaluat
 
 function unary(operator: string, operand: Evaluate): Evaluate {
   const operate = UNARY_OPERATORS.get(operator);
-  return operate === undefined ? beUncertain : (request) => operate(operand(request));
+  return operate === undefined ? throwUncertain : (request) => operate(operand(request));
 }
 
 function binary(operator: string, left: Evaluate, right: Evaluate): Evaluate {
   const operate = BINARY_OPERATORS.get(operator);
-  return operate === undefined ? beUncertain : (request) => operate(left(request), right(request), request);
+  return operate === undefined ? throwUncertain : (request) => operate(left(request), right(request), request);
 }
 
 /** A function of an extension, or a method of its values. */
 function compileCall(name: string, [first, second, ...others]: readonly Json[]): Evaluate {
-  if (first === undefined || others.length > 0) return beUncertain;
+  if (first === undefined || others.length > 0) return throwUncertain;
   const operand = compileExpression(first);
   if (second !== undefined) return binary(name, operand, compileExpression(second));
   if (!isExtensionName(name)) return unary(name, operand);

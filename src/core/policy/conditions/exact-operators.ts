@@ -6,7 +6,7 @@ import {
   asExtension,
   asLong,
   asSet,
-  beUncertain,
+  throwUncertain,
   contains,
   containsAll,
   type ExactEntity,
@@ -42,7 +42,7 @@ const timeOfDay = (at: number): number => ((at % DAY_MS) + DAY_MS) % DAY_MS;
 
 const amountOf = (value: ExactValue, kind: ExactExtension['kind']): number => {
   const found = asExtension(value);
-  return found.kind === kind ? found.amount : beUncertain();
+  return found.kind === kind ? found.amount : throwUncertain();
 };
 
 const extension = (kind: ExactExtension['kind'], amount: number): ExactExtension =>
@@ -77,7 +77,7 @@ const compared =
   (left, right) => {
     if (typeof left === 'number') return compare(left, asLong(right));
     const { kind, amount } = asExtension(left);
-    return kind === 'decimal' ? beUncertain() : compare(amount, amountOf(right, kind));
+    return kind === 'decimal' ? throwUncertain() : compare(amount, amountOf(right, kind));
   };
 
 const comparedDecimals =

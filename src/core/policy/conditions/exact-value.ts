@@ -48,7 +48,7 @@ class UncertainError extends Error {}
 const UNCERTAIN = new UncertainError('only Cedar knows');
 
 /** @throws UncertainError */
-export function beUncertain(): never {
+export function throwUncertain(): never {
   throw UNCERTAIN;
 }
 
@@ -64,11 +64,11 @@ export class ValueReader {
 
   read(json: CedarValue): ExactValue {
     this.#count += 1;
-    if (this.#count > VALUES_MAX) return beUncertain();
+    if (this.#count > VALUES_MAX) return throwUncertain();
     if (typeof json === 'boolean') return json;
     if (typeof json === 'number') return exactLong(json);
     if (typeof json === 'string') return wellFormed(json);
-    if (json === null) return beUncertain();
+    if (json === null) return throwUncertain();
     if (Array.isArray(json)) return json.map((member) => this.read(member));
     if ('__extn' in json) return readExtension(json['__extn']);
     if ('__entity' in json) return readEntity(json as { readonly __entity: CedarUid });
@@ -85,17 +85,17 @@ export function readEntity(json: CedarUid | { readonly __entity: CedarUid }): Ex
   return new ExactEntity(type, wellFormed(id));
 }
 
-export const exactLong = (value: number): number => (Number.isSafeInteger(value) ? value : beUncertain());
+export const exactLong = (value: number): number => (Number.isSafeInteger(value) ? value : throwUncertain());
 
 /** Cedar reads UTF-8, which cannot hold a half of a pair. */
-const wellFormed = (text: string): string => (text.isWellFormed() ? text : beUncertain());
+const wellFormed = (text: string): string => (text.isWellFormed() ? text : throwUncertain());
 
 /** Names with this beginning mean something else to Cedar. */
-const attributeName = (name: string): string => (name.startsWith('__') ? beUncertain() : wellFormed(name));
+const attributeName = (name: string): string => (name.startsWith('__') ? throwUncertain() : wellFormed(name));
 
 function readExtension(json: unknown): ExactValue {
   const { fn, arg } = json as { readonly fn: string; readonly arg?: unknown };
-  return typeof arg === 'string' ? parseExtension(fn, arg) : beUncertain();
+  return typeof arg === 'string' ? parseExtension(fn, arg) : throwUncertain();
 }
 
 /** The value that a function of Cedar makes of a text. Forms that conditions seldom have are uncertain. */
@@ -108,7 +108,7 @@ export function parseExtension(name: string, text: string): ExactExtension {
     case 'duration':
       return new ExactExtension(name, parseDuration(text));
     default:
-      return beUncertain();
+      return throwUncertain();
   }
 }
 
@@ -116,7 +116,7 @@ const DECIMAL = /^(-?)(\d{1,11})\.(\d{1,4})$/;
 
 function parseDecimal(text: string): number {
   const [, sign, whole, fraction = ''] = DECIMAL.exec(text) ?? [];
-  if (whole === undefined) return beUncertain();
+  if (whole === undefined) return throwUncertain();
   const magnitude = Number(whole) * 10_000 + Number(fraction.padEnd(4, '0'));
   return sign === '-' ? -magnitude : magnitude;
 }
@@ -126,7 +126,7 @@ const DATETIME = /^[1-9]\d{3}-\d{2}-\d{2}(?:T\d{2}:\d{2}:\d{2}(?:\.\d{3})?Z)?$/;
 function parseDatetime(text: string): number {
   const at = DATETIME.test(text) ? Date.parse(text) : NaN;
   // JavaScript has a 30 February and an hour 24, which Cedar refuses.
-  if (Number.isNaN(at) || !new Date(at).toISOString().startsWith(text.slice(0, 19))) return beUncertain();
+  if (Number.isNaN(at) || !new Date(at).toISOString().startsWith(text.slice(0, 19))) return throwUncertain();
   return at;
 }
 
@@ -135,7 +135,7 @@ const UNITS = [86_400_000, 3_600_000, 60_000, 1_000, 1];
 
 function parseDuration(text: string): number {
   const [, sign, ...amounts]: readonly (string | undefined)[] = DURATION.exec(text) ?? [];
-  if (amounts.every((amount) => amount === undefined)) return beUncertain();
+  if (amounts.every((amount) => amount === undefined)) return throwUncertain();
   const magnitude = UNITS.reduce((sum, unit, at) => sum + unit * Number(amounts[at] ?? 0), 0);
   return exactLong(sign === '-' ? -magnitude : magnitude);
 }
@@ -170,10 +170,10 @@ function isSameRecord(one: ExactRecord, other: ExactRecord): boolean {
   return true;
 }
 
-export const asBoolean = (value: ExactValue): boolean => (typeof value === 'boolean' ? value : beUncertain());
-export const asLong = (value: ExactValue): number => (typeof value === 'number' ? value : beUncertain());
-export const asString = (value: ExactValue): string => (typeof value === 'string' ? value : beUncertain());
-export const asEntity = (value: ExactValue): ExactEntity => (value instanceof ExactEntity ? value : beUncertain());
-export const asSet = (value: ExactValue): readonly ExactValue[] => (isSet(value) ? value : beUncertain());
+export const asBoolean = (value: ExactValue): boolean => (typeof value === 'boolean' ? value : throwUncertain());
+export const asLong = (value: ExactValue): number => (typeof value === 'number' ? value : throwUncertain());
+export const asString = (value: ExactValue): string => (typeof value === 'string' ? value : throwUncertain());
+export const asEntity = (value: ExactValue): ExactEntity => (value instanceof ExactEntity ? value : throwUncertain());
+export const asSet = (value: ExactValue): readonly ExactValue[] => (isSet(value) ? value : throwUncertain());
 export const asExtension = (value: ExactValue): ExactExtension =>
-  value instanceof ExactExtension ? value : beUncertain();
+  value instanceof ExactExtension ? value : throwUncertain();

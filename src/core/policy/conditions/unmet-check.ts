@@ -5,7 +5,7 @@
 import type { CedarEntity, CedarPolicyJson, CedarRequest } from './cedar.js';
 import { compileExpression, type Evaluate } from './compile-expression.js';
 import type { ExactRequest, KnownEntity } from './exact-operators.js';
-import { beUncertain, isUncertain, readEntity, ValueReader } from './exact-value.js';
+import { throwUncertain, isUncertain, readEntity, ValueReader } from './exact-value.js';
 
 /** True if it is certain that the request satisfies none of the policies, and that none fails. */
 export type UnmetCheck = (request: CedarRequest) => boolean;
@@ -67,7 +67,7 @@ const literal = (entity: unknown): unknown => ({ Value: { __entity: entity } });
 function isSatisfied(parts: readonly PolicyPart[], request: ExactRequest): boolean {
   return parts.every(({ evaluate, expected }) => {
     const value = evaluate(request);
-    return typeof value === 'boolean' ? value === expected : beUncertain();
+    return typeof value === 'boolean' ? value === expected : throwUncertain();
   });
 }
 
@@ -86,6 +86,6 @@ function toKnownEntity(
   { uid, attrs, parents, tags }: CedarEntity,
   reader: ValueReader,
 ): readonly [string, KnownEntity] {
-  if (tags !== undefined) return beUncertain();
+  if (tags !== undefined) return throwUncertain();
   return [readEntity(uid).key, { attributes: reader.readRecord(attrs), parents: parents.map(readEntity) }];
 }

@@ -37,7 +37,7 @@ export interface TreeAppend {
   readonly opened: { readonly case_id: string | null } | null;
   readonly ended: boolean;
   /** The recovery hint after this append; null if unchanged. A new tree counts as unfinished. */
-  readonly rest: TreeRecoveryHint | null;
+  readonly recoveryHint: TreeRecoveryHint | null;
   /**
    * The tree's state before this append, which replaces its former snapshot; null if none is due. It is a cache (D16)
    * that a store may ignore.

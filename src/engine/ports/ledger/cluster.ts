@@ -26,14 +26,17 @@ export interface WorkerReport {
   readonly later_trees: number;
 }
 
-/** A process that joined the ledger. Its report is null in every member until it has reported. */
-export interface Performer {
-  readonly performer: number;
+/**
+ * A process that joined the ledger; if it joins again, it is another worker. Its report is null in every member until
+ * it has reported.
+ */
+export interface ClusterWorker {
+  readonly worker_id: number;
   /** The boot and the namespace of process ids, not a host name. */
   readonly host: string;
   readonly pid: number;
   readonly joined_at: string;
-  /** When another worker declared it over; null while it stands. */
+  /** When another worker declared it over; null while it is not over. */
   readonly over_at: string | null;
   /** Whether its session with the database exists. Without it, the other workers declare it over soon. */
   readonly connected: boolean;
@@ -45,9 +48,9 @@ export interface Performer {
   readonly refuses: string | null;
   /** How many run trees it has met that only a later version can continue. */
   readonly later_trees: number;
-  /** Effects that it performs, without a recorded outcome. */
+  /** Leases of effects: it runs them, and their outcome is not recorded. */
   readonly effects: number;
-  /** Runs whose caller it holds. */
+  /** Leases of callers: runs whose caller is connected to it. */
   readonly callers: number;
 }
 
@@ -56,8 +59,8 @@ export interface ClusterStatus {
   /** The format of the tables. */
   readonly format: number;
   readonly entries: number;
-  /** Performers that stand, and those that are over but still have duties; in the order of their numbers. */
-  readonly performers: readonly Performer[];
+  /** Workers that are not over, and those that are over but still have leases; in the order of their numbers. */
+  readonly workers: readonly ClusterWorker[];
   /** Commits that are not integrated into the log, and the age of the oldest in milliseconds; 0 without one. */
   readonly pending: { readonly commits: number; readonly oldest_ms: number };
   /** Trees whose timer is due and has not fired, and how late the oldest is in milliseconds; 0 without one. */
@@ -74,11 +77,11 @@ export interface ClusterDirectory {
   install(installation: Installation): Promise<Installation>;
   /** Whether a rotation of the key has begun and is not finished. @throws LedgerError LEDGER_UNAVAILABLE */
   isRotating(): Promise<boolean>;
-  /** Records the report of this process with its standing performer. Does nothing for a process that has not joined. */
+  /** Records the report of this process with its worker. Does nothing for a process that has not joined. */
   report(worker: WorkerReport): Promise<void>;
   /** Whether this process has joined, is not over, and has a session with the database now. */
-  isStanding(): Promise<boolean>;
-  /** Declares the performers over whose session is gone, as the poll of another worker does. */
+  isActive(): Promise<boolean>;
+  /** Declares the workers over whose session is gone, as the poll of another worker does. */
   endLost(): Promise<void>;
   /** @throws LedgerError LEDGER_UNAVAILABLE */
   status(): Promise<ClusterStatus>;

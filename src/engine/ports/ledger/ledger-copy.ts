@@ -6,7 +6,7 @@ import type { TreeRecoveryHint } from './batch.js';
 import type { LogHead } from '../../../core/ledger/readable-ledger.js';
 import type { RecordedTree } from '../../../core/ledger/readable-ledger.js';
 import type { WrittenRecord } from './run-records.js';
-import type { Duty } from './shared-store.js';
+import type { Lease } from './shared-store.js';
 
 /** A content, as its store has it. */
 export interface CopiedContent {
@@ -65,7 +65,7 @@ export interface CopiedRecovery {
   /** The time of the next timer; null if none is set. */
   readonly wake_at: string | null;
   /** The work that the former writer has left undone. */
-  readonly duties: readonly Duty[];
+  readonly leases: readonly Lease[];
 }
 
 /** A page of rows. Each list of a source is a sequence of pages, none of which is empty. */

@@ -5,9 +5,9 @@ import type { SandboxAmount } from '../../../core/contract/run/effect.js';
 import type { ExternalHead, ExternalHeadStore, HeadSeal, LedgerStore, TreeAppend } from './ledger-store.js';
 
 /** Work of one worker for a run outside of the ledger. The store knows who does it, until an append releases it. */
-export interface Duty {
+export interface Lease {
   readonly run_id: string;
-  /** `effect`: the worker performs an effect without a recorded outcome. `caller`: it holds the run's caller. */
+  /** `effect`: it runs an effect without a recorded outcome. `caller`: the caller of the run is connected to it. */
   readonly kind: 'effect' | 'caller';
 }
 
@@ -65,9 +65,9 @@ export interface GrownTree {
 
 /** An append of a shared batch. */
 export interface SharedAppend extends TreeAppend {
-  /** The duties that the committing worker takes on. */
-  readonly taken: readonly Duty[];
-  /** The runs whose duties are done: their outcome or end is among the entries. */
+  /** The leases that the committing worker takes on. */
+  readonly taken: readonly Lease[];
+  /** The runs whose leases are done: their outcome or end is among the entries. */
   readonly released: readonly string[];
   /** At most one for each case. Empty if the append neither changes reservations nor depends on them. */
   readonly quotas: readonly QuotaChange[];
@@ -78,7 +78,7 @@ export interface SharedAppend extends TreeAppend {
 /** What one round trip writes. Each append is committed or refused alone; a tree has at most one. */
 export interface SharedBatch {
   /** The number of the committing worker, from `join`. */
-  readonly performer: number;
+  readonly worker_id: number;
   /**
    * The next version of the reservations that the batch changes. No two batches have the same. A case whose
    * reservations had another version than the changes, or with an append in conflict, gets this one with a suffix.
@@ -96,8 +96,8 @@ export interface SharedBatch {
  */
 export type AppendStatus = 'committed' | 'present' | 'conflict';
 
-/** A duty of a worker that is gone. It belongs to the worker that claimed it, until an append releases it. */
-export interface ClaimedDuty extends Duty {
+/** A lease of a worker that is gone. It belongs to the worker that claimed it, until an append releases it. */
+export interface ClaimedLease extends Lease {
   readonly tree_id: string;
   /**
    * Whether the former worker is known to be dead. If not, it may only be cut off, so an effect that has left no trace
@@ -112,14 +112,14 @@ export interface ClaimedDuty extends Duty {
  */
 export interface SharedLedgerStore extends LedgerStore {
   /**
-   * Becomes one of the writers, as a performer with a new number. A former performer of this store is over.
+   * Becomes one of the writers, as a worker with a new number. A former worker of this store is over.
    * @throws LedgerError LEDGER_LOCKED while a single writer has the ledger
    */
   join(): Promise<number>;
   /**
    * Commits each append, unless its tree was extended meanwhile. Durable when resolved.
    * @returns the status of each append, in the order of the batch
-   * @throws LedgerError LEDGER_CONFLICT if the performer is over; LEDGER_UNAVAILABLE if nothing was written;
+   * @throws LedgerError LEDGER_CONFLICT if the worker is over; LEDGER_UNAVAILABLE if nothing was written;
    * LEDGER_COMMIT_UNKNOWN if the store cannot tell whether it committed: send the same batch again
    */
   commitTrees(batch: SharedBatch): Promise<readonly AppendStatus[]>;
@@ -145,18 +145,18 @@ export interface SharedLedgerStore extends LedgerStore {
    */
   claimDueTrees(now: string, until: string, limit: number, except: readonly string[]): Promise<readonly string[]>;
   /**
-   * Declares the performers over whose worker is gone, and takes over the duties of performers that are known to be
+   * Declares the workers over whose process is gone, and takes over the leases of workers that are known to be
    * dead, or have been over for `graceMs` or more.
-   * @param except trees whose duties this worker leaves to others
-   * @returns the duties that this worker has taken over and not released, at most `limit`; none if it has not joined
+   * @param except trees whose leases this worker leaves to others
+   * @returns the leases that this worker has taken over and not released, at most `limit`; none if it has not joined
    */
-  claimDuties(graceMs: number, limit: number, except: readonly string[]): Promise<readonly ClaimedDuty[]>;
-  /** Whether this worker has all of these duties. Uses one query. */
-  hasDuties(duties: readonly Duty[]): Promise<boolean>;
-  /** Gives claimed duties up, so that any other worker can take them over. */
-  returnDuties(duties: readonly Duty[]): Promise<void>;
-  /** Releases claimed duties for which there is nothing to do. */
-  releaseDuties(duties: readonly Duty[]): Promise<void>;
+  claimLeases(graceMs: number, limit: number, except: readonly string[]): Promise<readonly ClaimedLease[]>;
+  /** Whether this worker has all of these leases. Uses one query. */
+  hasLeases(leases: readonly Lease[]): Promise<boolean>;
+  /** Gives claimed leases up, so that any other worker can take them over. */
+  returnLeases(leases: readonly Lease[]): Promise<void>;
+  /** Releases claimed leases for which there is nothing to do. */
+  releaseLeases(leases: readonly Lease[]): Promise<void>;
   /**
    * Whether this worker integrates the appends of all workers. It takes the lead if no other worker has it, and keeps
    * it until its store is closed or loses its connection.
@@ -171,7 +171,7 @@ export interface SharedLedgerStore extends LedgerStore {
   /** Where the workers also keep their heads. Absent or null: only in files. */
   readonly headTable?: HeadTable | null;
   /** Whether this worker has joined and is not over. */
-  isPerforming(): Promise<boolean>;
+  isActive(): Promise<boolean>;
 }
 
 /** An external head store that can begin to sign its heads. */

@@ -4,10 +4,10 @@ import { isUnfoldable } from '../../../engine/failures.js';
 import type { Tree } from '../../../kernel/tree.js';
 import type { CopiedRecovery } from '../../../engine/ports/ledger/ledger-copy.js';
 import type { LedgerStore } from '../../../engine/ports/ledger/ledger-store.js';
-import type { Duty } from '../../../engine/ports/ledger/shared-store.js';
+import type { Lease } from '../../../engine/ports/ledger/shared-store.js';
 
 /**
- * What workers must know about an unfinished tree of a ledger that had one writer: its timers, and the duties that this
+ * What workers must know about an unfinished tree of a ledger that had one writer: its timers, and the leases that this
  * writer has left. A start of a single writer finds both by folding; workers read them from the store.
  * @returns null for a tree that does not fold: no worker could take it up @throws LedgerError
  */
@@ -17,7 +17,7 @@ export async function readRecovery(store: LedgerStore, tree_id: string): Promise
     if (folded === null) return null;
     const { tree } = folded;
     const wake_at = tree.timers.map(({ at }) => at).sort()[0] ?? null;
-    const recovery = { tree_id, wake_at, duties: dutiesOf(tree) };
+    const recovery = { tree_id, wake_at, leases: leasesOf(tree) };
     tree.stop();
     return recovery;
   } catch (error) {
@@ -26,17 +26,17 @@ export async function readRecovery(store: LedgerStore, tree_id: string): Promise
   }
 }
 
-/** As `dutyChanges` gives them to the worker that commits. */
-function dutiesOf(tree: Tree): readonly Duty[] {
+/** As `leaseChanges` gives them to the worker that commits. */
+function leasesOf(tree: Tree): readonly Lease[] {
   const { tree_id } = tree;
-  const duties: Duty[] = [];
+  const leases: Lease[] = [];
   for (const command of tree.pending) {
-    if (command.kind === 'perform' && !command.in_commit) duties.push({ run_id: command.run_id, kind: 'effect' });
+    if (command.kind === 'perform' && !command.in_commit) leases.push({ run_id: command.run_id, kind: 'effect' });
   }
   const agents = liveAgents(tree);
   for (const { link, context } of agents) {
-    if (link === 'attached') duties.push({ run_id: context.run_id, kind: 'caller' });
+    if (link === 'attached') leases.push({ run_id: context.run_id, kind: 'caller' });
   }
-  if (agents.length === 0 && isAbandoned(tree)) duties.push({ run_id: tree_id, kind: 'caller' });
-  return duties;
+  if (agents.length === 0 && isAbandoned(tree)) leases.push({ run_id: tree_id, kind: 'caller' });
+  return leases;
 }

@@ -160,20 +160,20 @@ async function verifyCopy(
   { replay = true, progress = NO_PROGRESS }: Pick<CopyHomeOptions, 'replay' | 'progress'>,
 ): Promise<LedgerVerdict> {
   const store = countReads(await openCopy(to), progress, { label: 'verifying the copy' });
-  const { anchor } = openHead(to.paths, { readOnly: true });
+  const { externalHeadStore } = openHead(to.paths, { readOnly: true });
   try {
-    return await new LedgerReader(store, anchor).verify({ replay });
+    return await new LedgerReader(store, externalHeadStore).verify({ replay });
   } finally {
-    await anchor.close();
+    await externalHeadStore.close();
     await store.close();
   }
 }
 
 async function writeHead({ paths }: LedgerLocation, head: LogHead): Promise<void> {
-  const { anchor } = openHead(paths, { readOnly: false });
+  const { externalHeadStore } = openHead(paths, { readOnly: false });
   try {
-    await anchor.write(head);
+    await externalHeadStore.write(head);
   } finally {
-    await anchor.close();
+    await externalHeadStore.close();
   }
 }

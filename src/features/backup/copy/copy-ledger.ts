@@ -28,7 +28,7 @@ export interface CopyListeners {
 
 /**
  * Copies all rows of a ledger in pages, in the order of its log. Holds one page in memory.
- * @param store the store of the source, for trees that must be folded; null if the target needs no duties
+ * @param store the store of the source, for trees that must be folded; null if the target needs no leases
  * @returns the counts and the head
  * @throws LedgerError LEDGER_TAMPERED if the log of the source has not the root that the source states
  */

@@ -42,9 +42,9 @@ export async function openCopySource(location: LedgerLocation): Promise<OpenCopy
     const marks = marksOf(location);
     const copiedTo = await marks.read();
     await new Sequencer(store, () => undefined).run();
-    const { anchor } = openHead(location.paths, { readOnly: true });
-    await checkExternalHead(store, anchor, { acceptMissing: location.postgres !== null });
-    await anchor.close();
+    const { externalHeadStore } = openHead(location.paths, { readOnly: true });
+    await checkExternalHead(store, externalHeadStore, { acceptMissing: location.postgres !== null });
+    await externalHeadStore.close();
     const obstacle = await source.findObstacle();
     if (obstacle !== null) {
       throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: `this ledger cannot be copied: ${obstacle}` });
@@ -92,10 +92,10 @@ interface SourceStores {
 async function openStores({ paths, postgres }: LedgerLocation, opened: CloseStep[]): Promise<SourceStores> {
   const keys = new CaseKeys(paths.caseKeys, erasureSealOf(paths, { readOnly: true }));
   if (postgres !== null) return openPostgresStores({ paths, postgres }, keys, opened);
-  const { store, anchor } = openHome(paths, { readOnly: false, isCopySource: true });
+  const { store, externalHeadStore } = openHome(paths, { readOnly: false, isCopySource: true });
   opened.push(
     () => store.close(),
-    () => anchor.close(),
+    () => externalHeadStore.close(),
   );
   await store.acquire();
   const { file, artifactsDir } = sqliteFiles(paths);

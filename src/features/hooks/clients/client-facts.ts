@@ -77,14 +77,14 @@ export interface ClientFinding {
   readonly remedy: string;
 }
 
-export const opens = (id: string, message: string, remedy: string): ClientFinding => ({
+export const bypassFinding = (id: string, message: string, remedy: string): ClientFinding => ({
   id,
   severity: 'opens',
   message,
   remedy,
 });
 
-export const note = (id: string, message: string, remedy: string): ClientFinding => ({
+export const noteFinding = (id: string, message: string, remedy: string): ClientFinding => ({
   id,
   severity: 'note',
   message,

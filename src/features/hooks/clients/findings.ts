@@ -2,7 +2,7 @@
 
 import { itemsText } from '../../../core/contract/inspection/missing-comparisons.js';
 import type { Client } from '../hook-event.js';
-import { note, opens, type ClientFacts, type ClientFinding, type SettingsFile } from './client-facts.js';
+import { noteFinding, bypassFinding, type ClientFacts, type ClientFinding, type SettingsFile } from './client-facts.js';
 import { mentionsHook } from './hook-command.js';
 import { handlersOf, textIn, type HookHandler, type ReadSettings } from './hook-handlers.js';
 import type { JsonObject } from '../../../core/contract/json.js';
@@ -46,7 +46,7 @@ export function readSettings(
 }
 
 const unreadable = (client: Client, { path, problem }: SettingsFile): ClientFinding =>
-  opens(
+  bypassFinding(
     `${PREFIXES[client]}.settings_unreadable`,
     `${path} ${problem ?? 'does not have the form of settings'}: it could switch the hooks off.`,
     'Correct the file, or remove it.',
@@ -60,7 +60,7 @@ const isOwn = (client: Client, handler: JsonObject): boolean =>
   mentionsHook(textIn(handler, 'command'), client) || textIn(handler, 'url').includes(`/api/v1/hooks/${client}`);
 
 export const hookMissing = (client: Client, event: string): ClientFinding =>
-  opens(
+  bypassFinding(
     `${PREFIXES[client]}.hook_missing`,
     `No settings of ${client} have the hook of Turnpike for ${event}: no call is decided.`,
     installRemedy(client),
@@ -68,7 +68,7 @@ export const hookMissing = (client: Client, event: string): ClientFinding =>
 
 /** The hook exists, in a form that could let calls pass. */
 export const hookForm = (client: Client, id: string, file: SettingsFile, why: string): ClientFinding =>
-  opens(`${PREFIXES[client]}.${id}`, `The hook in ${file.path} ${why}.`, installRemedy(client));
+  bypassFinding(`${PREFIXES[client]}.${id}`, `The hook in ${file.path} ${why}.`, installRemedy(client));
 
 /** Events without a hook, without which the ledger knows less. */
 export function missingEvents(
@@ -79,7 +79,7 @@ export function missingEvents(
   return events
     .filter(([event]) => ownHandlers(client, settings, event).length === 0)
     .map(([event, id, effect]) =>
-      note(`${PREFIXES[client]}.${id}`, `There is no hook for ${event}: ${effect}.`, installRemedy(client)),
+      noteFinding(`${PREFIXES[client]}.${id}`, `There is no hook for ${event}: ${effect}.`, installRemedy(client)),
     );
 }
 
@@ -89,7 +89,7 @@ export function otherHooks(client: Client, settings: readonly ReadSettings[], ev
   const paths = [...new Set(others.map(({ file }) => file.path))];
   if (paths.length === 0) return [];
   return [
-    opens(
+    bypassFinding(
       `${PREFIXES[client]}.other_hooks`,
       `Other hooks for ${event} are in ${paths.join(', ')}: they can change the input of a call after it was decided.`,
       'Remove them: no setting keeps a hook from changing inputs.',
@@ -107,7 +107,7 @@ export const itemFindings = ({ client, repository, user, looked_at_all }: Client
   ...(looked_at_all
     ? []
     : [
-        note(
+        noteFinding(
           `${PREFIXES[client]}.folders`,
           'The project has more or deeper folders than are looked at, links to others, or some that cannot be read: ' +
             'what they have that runs without a hook is not known.',
@@ -124,7 +124,7 @@ const itemsFinding = (
   items.length === 0
     ? []
     : [
-        note(
+        noteFinding(
           `${PREFIXES[client]}.${whose === 'user' ? 'user_items' : whose}`,
           `${itemsText(whose, items.length, items.slice(0, NAMES_MAX))}: no call of theirs is decided.`,
           'Read them before you start the client, and remove those that you do not need.',
@@ -136,10 +136,11 @@ export function versionFindings({ client, version }: ClientFacts): readonly Clie
   const measured = MEASURED[client];
   const id = `${PREFIXES[client]}.not_measured`;
   const remedy = 'Try that a denied call is not executed before you rely on it (docs/trust.md).';
-  if (measured === null) return [note(id, `The hooks of ${client} were never measured, only read about.`, remedy)];
+  if (measured === null)
+    return [noteFinding(id, `The hooks of ${client} were never measured, only read about.`, remedy)];
   if (version === measured) return [];
   const which = version === null ? 'an unknown version' : version;
-  return [note(id, `The hooks were measured with ${client} ${measured}; this is ${which}.`, remedy)];
+  return [noteFinding(id, `The hooks were measured with ${client} ${measured}; this is ${which}.`, remedy)];
 }
 
 /** Whether a version is at least another one; false for a version that is no three numbers. */
@@ -157,7 +158,7 @@ export const strongFinding = ({ client, profile }: ClientFacts): readonly Client
   profile === 'gate'
     ? []
     : [
-        opens(
+        bypassFinding(
           `${PREFIXES[client]}.native_tools`,
           `No setting is known that switches off the native tools of ${client}.`,
           'Use the profile gate with it.',

@@ -3,7 +3,7 @@
 
 import { isJsonObject, type Json } from '../../../core/contract/json.js';
 import type { Client } from '../hook-event.js';
-import { opens, type ClientFacts, type ClientFinding, type SettingsFile } from './client-facts.js';
+import { bypassFinding, type ClientFacts, type ClientFinding, type SettingsFile } from './client-facts.js';
 import { installRemedy, PREFIXES } from './findings.js';
 import { CLINE_SCRIPT, commandLine, findHookCommand, HOOK_PROGRAM } from './hook-command.js';
 import { readCommentedObject } from './read-json.js';
@@ -30,7 +30,7 @@ export function programFindings(facts: ClientFacts): readonly ClientFinding[] {
 function findingOf({ file, program }: HookStart, { client, ...facts }: ClientFacts): ClientFinding | null {
   const [interpreter = '', script = ''] = program;
   const at = (id: string, what: string): ClientFinding =>
-    opens(`${PREFIXES[client]}.${id}`, `The hook in ${file.path} starts ${what}.`, installRemedy(client));
+    bypassFinding(`${PREFIXES[client]}.${id}`, `The hook in ${file.path} starts ${what}.`, installRemedy(client));
   const files = [interpreter, script].map((path) => facts.programs.get(path)?.real ?? null);
   const inside = files.find((real) => real !== null && isBelow(real, facts.project_real));
   if (inside !== undefined) return at('hook_in_project', `${inside}, which is in the project`);

@@ -1,7 +1,7 @@
 // Claude Code: what lets a call pass without a decision.
 
 import type { JsonObject } from '../../../core/contract/json.js';
-import { note, opens, type ClientFacts, type ClientFinding } from './client-facts.js';
+import { noteFinding, bypassFinding, type ClientFacts, type ClientFinding } from './client-facts.js';
 import {
   hookForm,
   hookMissing,
@@ -54,7 +54,7 @@ const EVENTS = [
   ['SessionEnd', 'end_unreported', 'a session stays open until its idle time ends'],
 ] as const;
 
-const HTTP_UNCOUNTED = note(
+const HTTP_UNCOUNTED = noteFinding(
   'claude.http_uncounted',
   'Its hook uses HTTP: calls that it denies while the service is away are counted nowhere.',
   'Install the hook as a command, which counts them, where nothing keeps you from it.',
@@ -76,8 +76,8 @@ function judgeVersion({ version, profile }: ClientFacts): readonly ClientFinding
   const remedy = `Install Claude Code ${VERSION_LEAST} or later.`;
   return [
     version === null
-      ? opens('claude.version_unknown', 'The version of Claude Code could not be found out.', remedy)
-      : opens('claude.version', `Claude Code ${version} executes a call whose hook fails.`, remedy),
+      ? bypassFinding('claude.version_unknown', 'The version of Claude Code could not be found out.', remedy)
+      : bypassFinding('claude.version', `Claude Code ${version} executes a call whose hook fails.`, remedy),
   ];
 }
 
@@ -101,7 +101,7 @@ const disabled = (settings: readonly ReadSettings[]): readonly ClientFinding[] =
   settings
     .filter(({ settings: found }) => found['disableAllHooks'] !== undefined && found['disableAllHooks'] !== false)
     .map(({ file }) =>
-      opens('claude.hooks_disabled', `${file.path} has disableAllHooks.`, 'Remove disableAllHooks from it.'),
+      bypassFinding('claude.hooks_disabled', `${file.path} has disableAllHooks.`, 'Remove disableAllHooks from it.'),
     );
 
 function problemsOf({ file, group, handler }: HookHandler): readonly ClientFinding[] {
@@ -126,12 +126,12 @@ function judgeStrong(facts: ClientFacts, settings: readonly ReadSettings[]): rea
     ({ kind, level, text }) => kind === 'servers' && level === 'project' && text !== null,
   );
   const found = servers?.text == null ? null : readJsonObject(servers.text);
-  const flag = note(
+  const flag = noteFinding(
     'claude.tools_flag',
     'Settings deny tools by their names; a later version may have others.',
     'Start it as `claude --tools "" --strict-mcp-config --mcp-config .mcp.json`, which leaves only tools of that file.',
   );
-  const missing = note(
+  const missing = noteFinding(
     'claude.server_missing',
     'No .mcp.json of the project has the server "turnpike".',
     `${installRemedy('claude-code')} Give it --profile strong.`,
@@ -140,7 +140,7 @@ function judgeStrong(facts: ClientFacts, settings: readonly ReadSettings[]): rea
     ...(left.length === 0
       ? []
       : [
-          opens(
+          bypassFinding(
             'claude.native_tools',
             `The settings deny not every native tool: ${left.join(', ')} are left.`,
             `${installRemedy('claude-code')} Give it --profile strong.`,

@@ -1,6 +1,6 @@
 // Cline: what lets a call pass without a decision.
 
-import { note, type ClientFacts, type ClientFinding } from './client-facts.js';
+import { noteFinding, type ClientFacts, type ClientFinding } from './client-facts.js';
 import { hookForm, hookMissing, installRemedy, strongFinding, versionFindings } from './findings.js';
 import { findHookCommand, CLINE_SCRIPT } from './hook-command.js';
 
@@ -26,14 +26,14 @@ export function judgeCline(facts: ClientFacts): readonly ClientFinding[] {
       : []),
     ...(outcome?.text == null
       ? [
-          note(
+          noteFinding(
             'cline.outcomes_unreported',
             'There is no hook PostToolUse: outcomes stay unknown.',
             installRemedy('cline'),
           ),
         ]
       : []),
-    note(
+    noteFinding(
       'cline.reason_not_told',
       'Cline ends its run after a denied call, and does not give the reason to the model.',
       'Expect that a denial ends the work of Cline.',

@@ -2,7 +2,7 @@
 // it; and no hook sees what a model types into a shell that a call has opened.
 
 import type { JsonObject } from '../../../core/contract/json.js';
-import { note, opens, type ClientFacts, type ClientFinding } from './client-facts.js';
+import { noteFinding, bypassFinding, type ClientFacts, type ClientFinding } from './client-facts.js';
 import { codexTrustHash, codexTrustKey } from './codex-trust.js';
 import {
   hookForm,
@@ -74,7 +74,7 @@ function judgeShell({ configs }: CodexSettings): readonly ClientFinding[] {
   const isOff = values.includes(false) && values.every((value) => value === false || value === undefined);
   if (isOff) return [];
   return [
-    opens(
+    bypassFinding(
       'codex.shell_tool',
       'The shell tool is on: no hook sees what the model writes into a shell that it has opened (write_stdin).',
       'Set `shell_tool = false` in [features] of config.toml, and start Codex without `--enable shell_tool`.',
@@ -90,7 +90,9 @@ function judgeGate({ configs, requirements, all }: CodexSettings): readonly Clie
   return [
     ...configs
       .filter(({ settings }) => objectIn(settings, 'features')['hooks'] === false)
-      .map(({ file }) => opens('codex.hooks_disabled', `${file.path} has hooks = false in [features].`, 'Remove it.')),
+      .map(({ file }) =>
+        bypassFinding('codex.hooks_disabled', `${file.path} has hooks = false in [features].`, 'Remove it.'),
+      ),
     ...(problems ?? [hookMissing('codex', 'PreToolUse')]),
     ...missingEvents('codex', counting, EVENTS),
     ...otherHooks('codex', counting, 'PreToolUse'),
@@ -125,11 +127,13 @@ function judgeTrust({ file, group, handler, place }: HookHandler, states: readon
   const hash = state.map((one) => one['trusted_hash']).find((one) => one !== undefined);
   const remedy = `${installRemedy('codex')} Or trust the hook in Codex with /hooks.`;
   if (state.some((one) => one['enabled'] === false))
-    return [opens('codex.hooks_disabled', `The hook in ${file.path} is switched off in config.toml.`, remedy)];
+    return [bypassFinding('codex.hooks_disabled', `The hook in ${file.path} is switched off in config.toml.`, remedy)];
   if (hash === undefined)
-    return [opens('codex.hook_untrusted', `Codex does not run the hook in ${file.path}: it is not trusted.`, remedy)];
+    return [
+      bypassFinding('codex.hook_untrusted', `Codex does not run the hook in ${file.path}: it is not trusted.`, remedy),
+    ];
   if (hash !== codexTrustHash('PreToolUse', group['matcher'], handler))
-    return [opens('codex.hook_edited', `The hook in ${file.path} was changed after it was trusted.`, remedy)];
+    return [bypassFinding('codex.hook_edited', `The hook in ${file.path} was changed after it was trusted.`, remedy)];
   return [];
 }
 
@@ -140,13 +144,13 @@ function judgeStrong({ configs }: CodexSettings): readonly ClientFinding[] {
     ...(isReadOnly
       ? []
       : [
-          opens(
+          bypassFinding(
             'codex.native_tools',
             'The sandbox is not read-only: apply_patch can change files.',
             'Set `sandbox_mode = "read-only"` in config.toml.',
           ),
         ]),
-    note(
+    noteFinding(
       'codex.not_wholly',
       'Codex cannot switch off all of its own tools: view_image and tool_search stay, and apply_patch is offered and fails.',
       'Use the profile gate with it, or accept that it reads images.',

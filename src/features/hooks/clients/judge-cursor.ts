@@ -1,7 +1,7 @@
 // Cursor: what lets a call pass without a decision.
 
 import { isJsonObject, type Json } from '../../../core/contract/json.js';
-import { note, type ClientFacts, type ClientFinding } from './client-facts.js';
+import { noteFinding, type ClientFacts, type ClientFinding } from './client-facts.js';
 import { hookForm, hookMissing, installRemedy, readSettings, strongFinding, versionFindings } from './findings.js';
 import { findHookCommand, mentionsHook } from './hook-command.js';
 import { bestOf, hasOtherMembers, matchesAll, objectIn, textIn, type ReadSettings } from './hook-handlers.js';
@@ -32,7 +32,7 @@ export function judgeCursor(facts: ClientFacts): readonly ClientFinding[] {
     ...(hasOutcomes
       ? []
       : [
-          note(
+          noteFinding(
             'cursor.outcomes_unreported',
             'There is no hook postToolUse: outcomes stay unknown.',
             installRemedy('cursor'),

@@ -1,7 +1,7 @@
 // Gemini CLI: what lets a call pass without a decision.
 
 import type { Json } from '../../../core/contract/json.js';
-import { note, opens, type ClientFacts, type ClientFinding } from './client-facts.js';
+import { noteFinding, bypassFinding, type ClientFacts, type ClientFinding } from './client-facts.js';
 import {
   hookForm,
   hookMissing,
@@ -59,7 +59,9 @@ const disabled = (settings: readonly ReadSettings[]): readonly ClientFinding[] =
         objectIn(found, 'tools')['enableHooks'],
       ].includes(false),
     )
-    .map(({ file }) => opens('gemini.hooks_disabled', `${file.path} switches hooks off.`, 'Remove that setting.'));
+    .map(({ file }) =>
+      bypassFinding('gemini.hooks_disabled', `${file.path} switches hooks off.`, 'Remove that setting.'),
+    );
 
 const disabledNames = (...values: readonly (Json | undefined)[]): readonly Json[] =>
   values.flatMap((value) => {
@@ -97,7 +99,7 @@ function folderTrust(settings: readonly ReadSettings[], own: readonly HookHandle
   );
   if (!onlyProject || isOff) return [];
   return [
-    note(
+    noteFinding(
       'gemini.folder_trust',
       'The hook is in the settings of the project, which Gemini CLI ignores in a folder that is not trusted.',
       'Trust the folder, or run `turnpike agents install gemini-cli --level user`.',
@@ -116,7 +118,7 @@ function judgeStrong(settings: readonly ReadSettings[]): readonly ClientFinding[
     (core as readonly Json[]).every((name) => typeof name === 'string' && name.startsWith('mcp_turnpike_'));
   if (lists.length > 0 && lists.every(({ core }) => isRight(core))) return [];
   return [
-    opens(
+    bypassFinding(
       'gemini.native_tools',
       'tools.core does not name only tools of Turnpike (mcp_turnpike_...): native tools are left.',
       `${installRemedy('gemini-cli')} Give it --profile strong.`,

@@ -2,7 +2,7 @@
 
 import { sha256 } from '../../../core/contract/hash.js';
 import { isJsonObject, type Json, type JsonObject } from '../../../core/contract/json.js';
-import { note, opens, type ClientFacts, type ClientFinding, type SettingsFile } from './client-facts.js';
+import { noteFinding, bypassFinding, type ClientFacts, type ClientFinding, type SettingsFile } from './client-facts.js';
 import { commandLine, findHookCommand } from './hook-command.js';
 import { installRemedy, readSettings, versionFindings } from './findings.js';
 import { objectIn, textIn, type ReadSettings } from './hook-handlers.js';
@@ -25,11 +25,17 @@ function judgeGate(facts: ClientFacts, settings: readonly ReadSettings[]): reado
     ...plugins.flatMap((plugin) => [...judgeOptions(facts, plugin), ...judgeDependency(facts, plugin)]),
     ...(facts.environment['OPENCODE_PURE'] === undefined
       ? []
-      : [opens('opencode.plugins_disabled', 'OPENCODE_PURE keeps plugins from loading.', 'Remove the variable.')]),
+      : [
+          bypassFinding(
+            'opencode.plugins_disabled',
+            'OPENCODE_PURE keeps plugins from loading.',
+            'Remove the variable.',
+          ),
+        ]),
     ...settings
       .filter(({ settings: found }) => Array.isArray(found['plugin']) && found['plugin'].length > 0)
       .map(({ file }) =>
-        opens(
+        bypassFinding(
           'opencode.other_plugins',
           `${file.path} loads other plugins: they can change the input of a call after it was decided.`,
           'Remove them: no setting keeps a plugin from changing inputs.',
@@ -43,7 +49,7 @@ const isThere = ({ text, problem }: SettingsFile): boolean => text !== null || p
 function judgePlugins({ plugin_sha256 }: ClientFacts, plugins: readonly SettingsFile[]): readonly ClientFinding[] {
   if (plugins.length === 0)
     return [
-      opens(
+      bypassFinding(
         'opencode.plugin_missing',
         'The plugin of Turnpike is not there: no call is decided.',
         installRemedy('opencode'),
@@ -53,7 +59,7 @@ function judgePlugins({ plugin_sha256 }: ClientFacts, plugins: readonly Settings
   return plugins
     .filter(({ text }) => text === null || sha256(text) !== plugin_sha256)
     .map(({ path, problem }) =>
-      opens(
+      bypassFinding(
         'opencode.plugin_changed',
         `${path} ${problem ?? 'is not the plugin of this version of Turnpike'}: it may fail to load, and then stops nothing.`,
         installRemedy('opencode'),
@@ -69,14 +75,14 @@ function judgeOptions({ files }: ClientFacts, plugin: SettingsFile): readonly Cl
   if (found !== null && Array.isArray(words) && textIn(found, 'home') !== '' && isHook(words)) return [];
   if (Array.isArray(words))
     return [
-      opens(
+      bypassFinding(
         'opencode.hook_command',
         `The command in ${options?.path ?? ''} is not in the form that the installation writes: it may allow every call.`,
         installRemedy('opencode'),
       ),
     ];
   return [
-    note(
+    noteFinding(
       'opencode.plugin_options',
       'The options of the plugin are missing: it denies every call.',
       installRemedy('opencode'),
@@ -93,7 +99,7 @@ function judgeDependency({ files, version }: ClientFacts, plugin: SettingsFile):
   const found = dependency?.text == null ? null : readJsonObject(dependency.text);
   if (found !== null && (version === null || found['version'] === version)) return [];
   return [
-    note(
+    noteFinding(
       'opencode.dependencies',
       `The package @opencode-ai/plugin${version === null ? '' : ` ${version}`} is not in the folder of the plugin: opencode waits for it at its start.`,
       'Start opencode once with a network, or install the package there.',
@@ -110,7 +116,7 @@ function judgeStrong(settings: readonly ReadSettings[]): readonly ClientFinding[
   );
   if (permissions.length > 0 && permissions.every(isRight) && overrides.length === 0) return [];
   return [
-    opens(
+    bypassFinding(
       'opencode.native_tools',
       'permission does not deny everything but tools of Turnpike ("*": "deny", "turnpike_*": "allow"): native tools are left.',
       `${installRemedy('opencode')} Give it --profile strong, and remove permissions and tools of single agents.`,

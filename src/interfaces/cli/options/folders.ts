@@ -82,12 +82,12 @@ export async function withLedger<T>(
   const progress = progressFor(args, io);
   progress.begin({ label: READING, unit: 'entries', total: null });
   const opened = shared === null ? openHome(home, { readOnly: true }) : await openSharedReader(shared);
-  const { anchor } = opened;
+  const { externalHeadStore } = opened;
   const store = countReads(opened.store, progress, { label: READING });
   const lockOf = shared === null ? home.ledger : folderLockOf(home.state);
   const history = args.flag(STORE_POINTS) ? sqliteHistoryCache(home.history) : historyReader(home.history, lockOf);
   try {
-    return await work({ store, anchor, reader: new LedgerReader(store, anchor, { history }) });
+    return await work({ store, externalHeadStore, reader: new LedgerReader(store, externalHeadStore, { history }) });
   } finally {
     progress.end();
     await history.close();
@@ -132,11 +132,12 @@ async function ledgerRegistrations(args: CommandArguments, io: Io): Promise<Regi
     // Without a progress bar: it is a part of what the command does.
     const home = homeOf(args, io);
     const shared = findSharedHome(home, args);
-    const { store, anchor } = shared === null ? openHome(home, { readOnly: true }) : await openSharedReader(shared);
+    const { store, externalHeadStore } =
+      shared === null ? openHome(home, { readOnly: true }) : await openSharedReader(shared);
     try {
       return await registrationsInLedger(store);
     } finally {
-      await anchor.close();
+      await externalHeadStore.close();
       await store.close();
     }
   } catch (error) {

@@ -138,8 +138,13 @@ export async function openSharedReader(
   const heads = allHeads ? headsOf(shared) : {};
   const store = await openPostgresStore({ ...place, ...heads, readOnly: true, erasureSeal });
   try {
-    if (allHeads) return { store, anchor: openSharedHead(store, paths, paths, { readOnly: true }).anchor };
-    return { store, anchor: openSignable((seal) => headFile(paths.head, seal), paths, { readOnly: true }).anchor };
+    if (allHeads)
+      return { store, externalHeadStore: openSharedHead(store, paths, paths, { readOnly: true }).externalHeadStore };
+    return {
+      store,
+      externalHeadStore: openSignable((seal) => headFile(paths.head, seal), paths, { readOnly: true })
+        .externalHeadStore,
+    };
   } catch (error) {
     await store.close();
     throw error;

@@ -44,7 +44,7 @@ export const LEDGER_ROUTES: readonly Route<InspectionService>[] = [
   route({
     method: 'GET',
     path: '/api/v1/events',
-    packs: true,
+    isCompressed: true,
     summary: 'List complete entries of the log in order',
     rights: OBSERVE,
     query: Type.Object({ after: Type.Optional(After), limit: Type.Optional(Limit(EVENTS_MAX)) }, closed),
@@ -126,7 +126,7 @@ export const LEDGER_ROUTES: readonly Route<InspectionService>[] = [
   route({
     method: 'GET',
     path: '/api/v1/inspector/rows',
-    packs: true,
+    isCompressed: true,
     summary: `List entries as rows, at most ${ROWS_MAX}`,
     rights: OBSERVE,
     query: EntryRange,
@@ -138,7 +138,7 @@ export const LEDGER_ROUTES: readonly Route<InspectionService>[] = [
   route({
     method: 'GET',
     path: '/api/v1/inspector/entries',
-    packs: true,
+    isCompressed: true,
     summary: 'Get the exact texts of entries, one per line; continue after the last one received',
     rights: OBSERVE,
     query: EntryRange,
@@ -153,7 +153,7 @@ export const LEDGER_ROUTES: readonly Route<InspectionService>[] = [
   route({
     method: 'GET',
     path: '/api/v1/inspector/courses/{run_id}',
-    packs: true,
+    isCompressed: true,
     summary: 'Get the transitions that a run, and each of its steps, took',
     rights: OBSERVE,
     params: Type.Object({ run_id: RunId }, closed),

@@ -64,7 +64,7 @@ export interface RouteDefinition<P extends TObject, Q extends TObject, B extends
    * Whether large responses are compressed for clients that accept it. Never where a response may contain both a secret
    * and text that another party has chosen: the compressed size would reveal the secret.
    */
-  readonly packs?: boolean;
+  readonly isCompressed?: boolean;
   /** The kind of work. Default: `read` for GET, `step` for POST. */
   readonly kind?: WorkKind;
   readonly summary: string;
@@ -86,7 +86,7 @@ export interface Route<S = HttpService> {
   readonly method: 'GET' | 'POST';
   readonly path: string;
   readonly head: boolean;
-  readonly packs: boolean;
+  readonly isCompressed: boolean;
   readonly kind: WorkKind;
   readonly summary: string;
   readonly rights: readonly Right[];
@@ -112,7 +112,7 @@ export const createRouteFactory =
     body,
     headers = [],
     head = false,
-    packs = false,
+    isCompressed = false,
     kind,
     invalid = 'INVALID_REQUEST',
     ...rest
@@ -123,7 +123,7 @@ export const createRouteFactory =
     body: rest.method === 'GET' ? null : (body ?? EmptyObject),
     headers,
     head,
-    packs,
+    isCompressed,
     invalid,
     kind: kind ?? (rest.method === 'GET' ? 'read' : 'step'),
     // The request was validated against the schemas from which these types are derived.

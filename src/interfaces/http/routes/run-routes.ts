@@ -62,7 +62,7 @@ export const RUN_ROUTES: readonly Route[] = [
   route({
     method: 'GET',
     path: '/api/v1/runs',
-    packs: true,
+    isCompressed: true,
     summary: 'List the run trees in the order of their creation; an agent sees only its own runs',
     rights: ['observe', 'govern', 'act'],
     query: RunListQuery,
@@ -97,7 +97,7 @@ export const RUN_ROUTES: readonly Route[] = [
   route({
     method: 'GET',
     path: '/api/v1/runs/{run_id}/tree',
-    packs: true,
+    isCompressed: true,
     summary: 'Get the run tree of a run: parents before their children',
     rights: ['observe', 'govern', 'act'],
     params: RunParams,

@@ -80,7 +80,7 @@ export function systemRoutes(table: readonly Route[]): readonly Route[] {
     route({
       method: 'GET',
       path: '/api/v1/openapi.json',
-      packs: true,
+      isCompressed: true,
       summary: 'Get this document',
       rights: [],
       responses: { 200: jsonResponse('OpenAPI 3.1.', Type.Object({}, { additionalProperties: true })) },

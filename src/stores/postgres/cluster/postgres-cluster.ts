@@ -5,14 +5,14 @@ import type {
   ClusterDirectory,
   ClusterStatus,
   Installation,
-  Performer,
+  ClusterWorker,
   WorkerReport,
 } from '../../../engine/ports/ledger/cluster.js';
 import { tamperedError } from '../../ledger/store-errors.js';
 import { ownIdentity } from '../../../system/process-identity.js';
 import { checkSchemaName, ReaderPool, type PostgresPlace, type Row } from '../postgres-connection.js';
 import { refuseOldTables } from '../formats/postgres-format.js';
-import { PERFORMER_LOCK } from '../postgres-shared-functions.js';
+import { WORKER_LOCK } from '../postgres-shared-functions.js';
 import { ROTATION_COLUMNS } from '../workers/check-rotations.js';
 import { integerOf, textOf } from '../values/postgres-values.js';
 
@@ -50,26 +50,26 @@ export async function hasPostgresLedger({ url, schema = 'turnpike' }: PostgresCl
 const INSTALLATION = 'SELECT ledger_id, vkey, volume_id FROM installation';
 const INSTALL = 'INSERT INTO installation (ledger_id, vkey, volume_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING';
 
-const REPORT = `UPDATE performers SET version = $4, address = $5, volume_id = $6, overlay_epoch = $7, refuses = $8, later_trees = $9
+const REPORT = `UPDATE workers SET version = $4, address = $5, volume_id = $6, overlay_epoch = $7, refuses = $8, later_trees = $9
   WHERE host = $1 AND pid = $2 AND started = $3 AND over_at IS NULL
     AND (version, address, volume_id, overlay_epoch, refuses, later_trees)
       IS DISTINCT FROM ($4::text, $5::text, $6::text, $7::integer, $8::text, $9::integer)`;
 
-const IS_CONNECTED = `EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = ${PERFORMER_LOCK}
-      AND l.objid = p.performer_id AND l.granted)`;
-const STANDING = `SELECT FROM performers p
+const IS_CONNECTED = `EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = ${WORKER_LOCK}
+      AND l.objid = p.worker_id AND l.granted)`;
+const ACTIVE = `SELECT FROM workers p
   WHERE p.host = $1 AND p.pid = $2 AND p.started = $3 AND p.over_at IS NULL AND ${IS_CONNECTED}`;
 
 const UTC = (column: string): string => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
-const PERFORMERS = `SELECT p.performer_id, p.host, p.pid, ${UTC('p.joined_at')} AS joined_at, ${UTC('p.over_at')} AS over_at,
+const WORKERS = `SELECT p.worker_id, p.host, p.pid, ${UTC('p.joined_at')} AS joined_at, ${UTC('p.over_at')} AS over_at,
     p.version, p.refuses, p.later_trees, p.address, p.volume_id, p.overlay_epoch,
     ${IS_CONNECTED} AS connected,
     count(d.run_id) FILTER (WHERE d.kind = 'effect') AS effects,
     count(d.run_id) FILTER (WHERE d.kind = 'caller') AS callers
-  FROM performers p LEFT JOIN duties d USING (performer_id)
+  FROM workers p LEFT JOIN leases d USING (worker_id)
   WHERE p.over_at IS NULL OR d.run_id IS NOT NULL
-  GROUP BY p.performer_id ORDER BY p.performer_id`;
+  GROUP BY p.worker_id ORDER BY p.worker_id`;
 
 const AGE = (at: string): string =>
   `coalesce(greatest(0, floor(1000 * extract(epoch FROM clock_timestamp() - ${at}))), 0)::bigint`;
@@ -129,23 +129,23 @@ class PostgresCluster implements ClusterDirectory {
     await this.#read(REPORT, [host, pid, started, ...report]);
   }
 
-  async isStanding(): Promise<boolean> {
+  async isActive(): Promise<boolean> {
     const { host, pid, started } = ownIdentity();
-    return (await this.#read(STANDING, [host, pid, started])).length > 0;
+    return (await this.#read(ACTIVE, [host, pid, started])).length > 0;
   }
 
   async endLost(): Promise<void> {
-    await this.#read('SELECT end_lost_performers(0)');
+    await this.#read('SELECT end_lost_workers(0)');
   }
 
   async status(): Promise<ClusterStatus> {
-    const [rows, [facts]] = await Promise.all([this.#read(PERFORMERS), this.#read(FACTS)]);
+    const [rows, [facts]] = await Promise.all([this.#read(WORKERS), this.#read(FACTS)]);
     if (facts === undefined) throw tamperedError('the table meta is empty');
     const number = (column: string): number => integerOf(facts, column, 'the status of the cluster');
     return {
       format: number('format'),
       entries: number('entries'),
-      performers: rows.map(toPerformer),
+      workers: rows.map(toClusterWorker),
       pending: { commits: number('commits'), oldest_ms: number('pending_ms') },
       timers: { due: number('due'), oldest_ms: number('due_ms') },
       standby_lag_ms: facts['lag_ms'] === null ? null : number('lag_ms'),
@@ -157,11 +157,11 @@ class PostgresCluster implements ClusterDirectory {
   }
 }
 
-function toPerformer(row: Row): Performer {
-  const what = 'a performer';
+function toClusterWorker(row: Row): ClusterWorker {
+  const what = 'a worker';
   const text = (column: string): string | null => row[column] ?? null;
   return {
-    performer: integerOf(row, 'performer_id', what),
+    worker_id: integerOf(row, 'worker_id', what),
     host: textOf(row, 'host', what),
     pid: integerOf(row, 'pid', what),
     joined_at: textOf(row, 'joined_at', what),

@@ -56,7 +56,7 @@ class PostgresCopySource implements LedgerCopySource {
   /** A start of the copy would take an effect for interrupted that a worker may still perform. */
   async findObstacle(): Promise<string | null> {
     for (const row of await this.#pool.read(EFFECTS)) {
-      const what = 'a performer';
+      const what = 'a worker';
       const identity = {
         host: textOf(row, 'host', what),
         pid: integerOf(row, 'pid', what),
@@ -247,8 +247,8 @@ function inputIdOf(name: string): string {
   throw tamperedError(`a mark has an invalid name: ${name}`);
 }
 
-const EFFECTS = `SELECT d.run_id, p.host, p.pid, p.started, p.is_dead FROM duties d
-  JOIN performers p ON p.performer_id = d.performer_id WHERE d.kind = 'effect' AND d.from_dead IS NOT TRUE`;
+const EFFECTS = `SELECT d.run_id, p.host, p.pid, p.started, p.is_dead FROM leases d
+  JOIN workers p ON p.worker_id = d.worker_id WHERE d.kind = 'effect' AND d.from_dead IS NOT TRUE`;
 const CONTENTS = `SELECT artifact_no, case_id, sha256, kind, byte_size, key_no FROM artifacts
   WHERE artifact_no > $1 ORDER BY artifact_no LIMIT $2`;
 const BYTES = `SELECT a.artifact_no, a.bytes, (SELECT string_agg(c.bytes, ''::bytea ORDER BY c.chunk_no)

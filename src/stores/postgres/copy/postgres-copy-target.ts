@@ -177,7 +177,7 @@ class PostgresCopyTarget implements LedgerCopyTarget {
   }
 
   async addRecovery(page: readonly CopiedRecovery[]): Promise<void> {
-    const duties = page.flatMap(({ tree_id, duties: all }) => all.map((duty) => ({ tree_id, ...duty })));
+    const leases = page.flatMap(({ tree_id, leases: all }) => all.map((lease) => ({ tree_id, ...lease })));
     await this.#attempt((send) =>
       inTransaction(send, async () => {
         await send({
@@ -185,11 +185,11 @@ class PostgresCopyTarget implements LedgerCopyTarget {
           values: [page.map(({ tree_id }) => tree_id), page.map(({ wake_at }) => wake_at)],
         });
         const columns = [
-          duties.map(({ kind }) => kind),
-          duties.map(({ run_id }) => run_id),
-          duties.map(({ tree_id }) => tree_id),
+          leases.map(({ kind }) => kind),
+          leases.map(({ run_id }) => run_id),
+          leases.map(({ tree_id }) => tree_id),
         ];
-        if (duties.length > 0) await send({ text: ADD_DUTIES, values: columns });
+        if (leases.length > 0) await send({ text: ADD_LEASES, values: columns });
       }),
     );
   }
@@ -288,13 +288,13 @@ const ADD_UNRECORDED = `INSERT INTO unrecorded_trees (place, tree_id)
 const SET_TIMERS = `UPDATE trees SET wake_at = t.wake_at FROM unnest($1::text[], $2::text[]) AS t (tree_id, wake_at)
   WHERE trees.tree_id = t.tree_id`;
 
-/** The performer stands for the former writer, which is known to be dead: its lock is free. */
-const ADD_DUTIES = `WITH p AS (
-    INSERT INTO performers (host, pid, started, backend_pid, over_at, is_dead)
-    VALUES ('', 0, '', 0, clock_timestamp(), true) RETURNING performer_id
+/** This worker is the former writer, which is known to be dead: its lock is free. */
+const ADD_LEASES = `WITH p AS (
+    INSERT INTO workers (host, pid, started, backend_pid, over_at, is_dead)
+    VALUES ('', 0, '', 0, clock_timestamp(), true) RETURNING worker_id
   )
-  INSERT INTO duties (kind, run_id, tree_id, performer_id)
-  SELECT d.kind, d.run_id, d.tree_id, p.performer_id
+  INSERT INTO leases (kind, run_id, tree_id, worker_id)
+  SELECT d.kind, d.run_id, d.tree_id, p.worker_id
   FROM p, unnest($1::text[], $2::text[], $3::text[]) AS d (kind, run_id, tree_id)`;
 
 const ADD_CASES = `INSERT INTO cases (case_id, erased_key) SELECT * FROM unnest($1::text[], $2::integer[])`;

@@ -23,14 +23,14 @@ test('D15: opens a ledger that matches its head file, also if a crash left the f
 });
 
 test('D15: refuses a ledger that is shorter than its head file states', async () => {
-  const anchor = memoryHeadStore({ size: now.size + 1, root: now.root });
-  await expect(checkExternalHead(store, anchor)).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });
+  const externalHeadStore = memoryHeadStore({ size: now.size + 1, root: now.root });
+  await expect(checkExternalHead(store, externalHeadStore)).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });
 });
 
 test('D15: refuses another ledger of the same or a greater length', async () => {
   for (const { size } of [now, earlier]) {
-    const anchor = memoryHeadStore({ size, root: 'f'.repeat(64) });
-    await expect(checkExternalHead(store, anchor)).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });
+    const externalHeadStore = memoryHeadStore({ size, root: 'f'.repeat(64) });
+    await expect(checkExternalHead(store, externalHeadStore)).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });
   }
 });
 

@@ -53,14 +53,14 @@ async function after(change: (db: Database.Database) => unknown, run_id = write)
     dropGuards(db);
     change(db);
   });
-  const { store, anchor } = openHome(paths, { readOnly: true });
+  const { store, externalHeadStore } = openHome(paths, { readOnly: true });
   try {
-    const reader = new LedgerReader(store, anchor);
+    const reader = new LedgerReader(store, externalHeadStore);
     const verdict = await reader.verify();
     return { problems: verdict.ok ? [] : verdict.problems, read: await reader.run(run_id) };
   } finally {
     await store.close();
-    await anchor.close();
+    await externalHeadStore.close();
   }
 }
 const exec = (sql: string) => (db: Database.Database) => db.exec(sql);

@@ -24,7 +24,7 @@ export interface Ledger {
   readonly entries: readonly StoredEntry[];
   readonly artifacts: ReadonlyMap<number, readonly Artifact[]>;
 }
-type Anchor = LedgerSource['externalHead'];
+type ForgedHead = LedgerSource['externalHead'];
 export type Members = Record<string, unknown> & { body: Record<string, unknown> };
 
 async function makeLedger(): Promise<Ledger> {
@@ -50,7 +50,10 @@ export const headOf = (entries: readonly StoredEntry[]): LogHead =>
 
 export const sourceOf = (
   { entries, artifacts }: Ledger,
-  { head = headOf(entries), anchor = null }: { readonly head?: LogHead; readonly anchor?: Anchor } = {},
+  {
+    head = headOf(entries),
+    externalHeadStore = null,
+  }: { readonly head?: LogHead; readonly externalHeadStore?: ForgedHead } = {},
 ): LedgerSource => ({
   // eslint-disable-next-line @typescript-eslint/require-await
   async *log() {
@@ -58,7 +61,7 @@ export const sourceOf = (
   },
   artifactsOf: ({ log_index }) => Promise.resolve(artifacts.get(log_index ?? -1) ?? []),
   head: () => Promise.resolve(head),
-  externalHead: anchor,
+  externalHead: externalHeadStore,
 });
 
 /** Edits the text of one entry, and corrects everything after it. */

@@ -62,8 +62,8 @@ async function work(home: HomePaths, words: string, steps: number): Promise<void
 
 /** The signed head of a home, as a third party may have stored it. */
 async function checkpointOf(home: HomePaths): Promise<string> {
-  const { store, anchor } = openHome(home, { readOnly: true });
-  const head = requireSignedHead(await anchor.read());
+  const { store, externalHeadStore } = openHome(home, { readOnly: true });
+  const head = requireSignedHead(await externalHeadStore.read());
   await store.close();
   return head.note;
 }
@@ -106,9 +106,9 @@ const codeOf = (error: unknown): string => {
 
 async function opened(home: HomePaths, lie: Lie): Promise<string> {
   try {
-    const { store, anchor } = openHome(home, { readOnly: false });
+    const { store, externalHeadStore } = openHome(home, { readOnly: false });
     const turnpike = await openTurnpikeIn(
-      { home, store: lie(store), anchor },
+      { home, store: lie(store), externalHeadStore },
       { home: home.home, control: false, log },
     );
     await turnpike.close();
@@ -120,9 +120,9 @@ async function opened(home: HomePaths, lie: Lie): Promise<string> {
 
 /** @returns the broken rules, in order */
 async function verified(home: HomePaths, lie: Lie): Promise<string> {
-  const { store, anchor } = openHome(home, { readOnly: true });
+  const { store, externalHeadStore } = openHome(home, { readOnly: true });
   try {
-    const verdict = await new LedgerReader(lie(store), anchor).verify();
+    const verdict = await new LedgerReader(lie(store), externalHeadStore).verify();
     return verdict.ok ? 'fine' : [...new Set(verdict.problems.map(({ rule }) => rule))].sort().join(' ');
   } catch (error) {
     return codeOf(error);
@@ -136,9 +136,9 @@ const whole = (store: Pick<LedgerStore, 'log'>) => ({ begin: EMPTY_HEAD, log: (f
 
 async function keeping(home: HomePaths, lie: Lie, note: string): Promise<string> {
   const older = openCheckpoint(Buffer.from(note), key)!;
-  const { store, anchor } = openHome(home, { readOnly: true });
+  const { store, externalHeadStore } = openHome(home, { readOnly: true });
   try {
-    const proof = await proveConsistency(whole(lie(store)), await anchor.read(), { ...older, note }, key);
+    const proof = await proveConsistency(whole(lie(store)), await externalHeadStore.read(), { ...older, note }, key);
     const verdict = verifyProofFile(Buffer.from(proof), key);
     return verdict.ok ? 'fine' : verdict.why;
   } catch (error) {
@@ -288,8 +288,8 @@ describe('a store that changes its answers between reads', () => {
   test('D15: a verdict covers one read of the log: the second read is refused', async () => {
     const lie = twoFaced(forked);
     const home = copy('original', 'faces');
-    const { store, anchor } = openHome(home, { readOnly: true });
-    const reader = new LedgerReader(lie(store), anchor);
+    const { store, externalHeadStore } = openHome(home, { readOnly: true });
+    const reader = new LedgerReader(lie(store), externalHeadStore);
     expect(await reader.verify()).toMatchObject({ ok: true });
     expect(await reader.verify()).toMatchObject({ ok: false });
     await store.close();
@@ -305,8 +305,8 @@ describe('a store that changes its answers between reads', () => {
     // With a head file that is behind: the opening reads the beginning, the entries up to that head, and the end.
     const home = copy('original', 'faces');
     cpSync(at('early').head, home.head);
-    const { store, anchor } = openHome(home, { readOnly: false });
-    const ground = { home, store: twoFaced(forked, 3)(store), anchor };
+    const { store, externalHeadStore } = openHome(home, { readOnly: false });
+    const ground = { home, store: twoFaced(forked, 3)(store), externalHeadStore };
     const turnpike = await openTurnpikeIn(ground, { home: home.home, control: false, log });
     expect(await turnpike.ledger.verify()).toMatchObject({ ok: false });
     await turnpike.close();
@@ -371,9 +371,9 @@ async function ofHome<T>(
   home: HomePaths,
   ask: (store: LedgerStore, head: SignedHead | null) => Promise<T>,
 ): Promise<T> {
-  const { store, anchor } = openHome(home, { readOnly: true });
+  const { store, externalHeadStore } = openHome(home, { readOnly: true });
   try {
-    const head = await anchor.read();
+    const head = await externalHeadStore.read();
     return await ask(store, head === null ? null : requireSignedHead(head));
   } finally {
     await store.close();

@@ -83,20 +83,20 @@ describe('the head', () => {
 
   test('D15, C61: a truncated ledger with a corrected head is below its external head', async () => {
     const entries = ledger.entries.slice(0, SIZE - 1);
-    const source = sourceOf({ ...ledger, entries }, { anchor: headOf(ledger.entries) });
+    const source = sourceOf({ ...ledger, entries }, { externalHeadStore: headOf(ledger.entries) });
     expect(await problemsOf(source)).toEqual([[SIZE - 1, 'head.below']]);
-    expect(await problemsOf(sourceOf({ ...ledger, entries: [] }, { anchor: headOf(ledger.entries) }))).toEqual([
-      [0, 'head.below'],
-    ]);
+    expect(
+      await problemsOf(sourceOf({ ...ledger, entries: [] }, { externalHeadStore: headOf(ledger.entries) })),
+    ).toEqual([[0, 'head.below']]);
   });
 
   test('D15, C61: a rewritten, consistent ledger differs from its external head', async () => {
-    const anchor = headOf(ledger.entries);
+    const externalHeadStore = headOf(ledger.entries);
     const forged = forge(CREATED, (entry) => ({ ...entry, body: { ...entry.body, role_id: 'another_role' } }));
     expect(await problemsOf(sourceOf(forged))).toEqual([]);
-    expect(await problemsOf(sourceOf(forged, { anchor }))).toEqual([[null, 'head.differs']]);
+    expect(await problemsOf(sourceOf(forged, { externalHeadStore }))).toEqual([[null, 'head.differs']]);
     const earlier = headOf(ledger.entries.slice(0, CREATED + 1));
-    expect(await problemsOf(sourceOf(forged, { anchor: earlier }))).toEqual([[null, 'head.differs']]);
+    expect(await problemsOf(sourceOf(forged, { externalHeadStore: earlier }))).toEqual([[null, 'head.differs']]);
   });
 
   test('a head that the store has lost is named', async () => {

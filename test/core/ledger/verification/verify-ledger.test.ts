@@ -32,7 +32,7 @@ describe('an unchanged ledger', () => {
   test('S4-86: verifies, with the number of its entries and trees and its root', async () => {
     const head = headOf(ledger.entries);
     expect(ledger.entries).toHaveLength(SIZE);
-    expect(await verifyLedger(sourceOf(ledger, { anchor: head }), ONLY_ENTRIES)).toEqual({
+    expect(await verifyLedger(sourceOf(ledger, { externalHeadStore: head }), ONLY_ENTRIES)).toEqual({
       ok: true,
       verdict: 'verified',
       entries: SIZE,
@@ -46,13 +46,15 @@ describe('an unchanged ledger', () => {
     const empty = { entries: [], artifacts: new Map() };
     const expected = { ok: true, verdict: 'verified', entries: 0, trees: 0, root: sha256('') };
     expect(await verifyLedger(sourceOf(empty))).toEqual(expected);
-    expect(await verifyLedger(sourceOf(empty, { anchor: EMPTY_HEAD }))).toEqual(expected);
+    expect(await verifyLedger(sourceOf(empty, { externalHeadStore: EMPTY_HEAD }))).toEqual(expected);
   });
 
   test.each([0, 1, 7, 16, SIZE])(
     'D15: matches an external head at %i entries that the ledger has since extended',
     async (size) => {
-      expect(await problemsOf(sourceOf(ledger, { anchor: headOf(ledger.entries.slice(0, size)) }))).toEqual([]);
+      expect(await problemsOf(sourceOf(ledger, { externalHeadStore: headOf(ledger.entries.slice(0, size)) }))).toEqual(
+        [],
+      );
     },
   );
 

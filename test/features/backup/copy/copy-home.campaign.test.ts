@@ -138,7 +138,7 @@ const copy = (from: LedgerLocation, to: LedgerLocation) => copyHome({ from, to, 
   test('a worker settles what the former writer left unfinished in the copy', async () => {
     const postgres = newPostgres();
     await copy(source, postgres);
-    const sql = `SET search_path TO ${postgres.postgres?.schema ?? ''}; SELECT kind FROM duties ORDER BY kind`;
+    const sql = `SET search_path TO ${postgres.postgres?.schema ?? ''}; SELECT kind FROM leases ORDER BY kind`;
     expect(await execute(url, sql)).toEqual([{ kind: 'caller' }, { kind: 'effect' }]);
     await (await open(postgres)).close();
     expect(await execute(url, sql)).not.toContainEqual({ kind: 'effect' });
@@ -232,11 +232,8 @@ const copy = (from: LedgerLocation, to: LedgerLocation) => copyHome({ from, to, 
     const { schema } = postgres.postgres ?? { schema: '' };
     const worker = await openPostgresStore({ url, schema, caseKeysDir: postgres.paths.caseKeys });
     await worker.join();
-    await execute(
-      url,
-      `SELECT pg_terminate_backend(backend_pid, 5000) FROM ${schema}.performers WHERE over_at IS NULL`,
-    );
-    await execute(url, `UPDATE ${schema}.performers SET over_at = now(), is_dead = true`);
+    await execute(url, `SELECT pg_terminate_backend(backend_pid, 5000) FROM ${schema}.workers WHERE over_at IS NULL`);
+    await execute(url, `UPDATE ${schema}.workers SET over_at = now(), is_dead = true`);
     await copyHome({ from: postgres, to: newHome() });
     await expect(worker.join()).rejects.toMatchObject({ code: 'LEDGER_COPIED' });
     await worker.close();

@@ -34,9 +34,9 @@ async function all<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
 
 export async function dumpLedger(location: LedgerLocation): Promise<LedgerDump> {
   const store = await openCopy(location);
-  const { anchor } = openHead(location.paths, { readOnly: true });
+  const { externalHeadStore } = openHead(location.paths, { readOnly: true });
   try {
-    const reader = new LedgerReader(store, anchor);
+    const reader = new LedgerReader(store, externalHeadStore);
     return {
       head: canonicalJson(await store.head()),
       entries: await all(entriesWithContent(store)),
@@ -52,7 +52,7 @@ export async function dumpLedger(location: LedgerLocation): Promise<LedgerDump> 
       bundle: await bundleOf(store, location),
     };
   } finally {
-    await anchor.close();
+    await externalHeadStore.close();
     await store.close();
   }
 }
@@ -92,9 +92,9 @@ async function marksOf(store: LedgerStore): Promise<string> {
 }
 
 async function bundleOf(store: LedgerStore, { paths }: LedgerLocation): Promise<string> {
-  const { anchor } = openHead(paths, { readOnly: true });
-  const head = requireSignedHead(await anchor.read());
-  await anchor.close();
+  const { externalHeadStore } = openHead(paths, { readOnly: true });
+  const head = requireSignedHead(await externalHeadStore.read());
+  await externalHeadStore.close();
   const signer = readLedgerSigner(paths.ledgerKey);
   if (signer === null) throw new Error('the ledger has no key');
   const lines: string[] = [];

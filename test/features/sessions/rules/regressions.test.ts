@@ -222,7 +222,7 @@ test('F17: the external head reveals a ledger whose end was truncated', async ()
   const nothing = { artifacts: [], proposals: [], inputs: [], opened: { case_id: null }, ended: false };
   await store.commit({
     epoch,
-    trees: [{ tree_id: SESSION, from: 0, entries: cut, ...nothing, rest: null, snapshot: null }],
+    trees: [{ tree_id: SESSION, from: 0, entries: cut, ...nothing, recoveryHint: null, snapshot: null }],
   });
   await expect(checkExternalHead(store, memoryHeadStore(headOf(cut)))).resolves.toBeUndefined();
   await expect(checkExternalHead(store, memoryHeadStore(whole))).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });

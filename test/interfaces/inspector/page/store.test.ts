@@ -275,9 +275,9 @@ const STEP: Chart = {
     node('', 'RECEIVE'),
     node('RECEIVE'),
     node('PARSE'),
-    node('AUTHORIZE', 'AUTHORIZE.judging'),
-    node('AUTHORIZE.judging'),
-    node('AUTHORIZE.deciding'),
+    node('AUTHORIZE', 'AUTHORIZE.authorizing'),
+    node('AUTHORIZE.authorizing'),
+    node('AUTHORIZE.startingMediatedRun'),
     node('EXECUTE'),
     node('RECORD'),
     node('RESPOND', null, 'final'),
@@ -285,11 +285,11 @@ const STEP: Chart = {
   edges: [
     edge('RECEIVE', 'always', 1, 'PARSE'),
     edge('PARSE', 'always', 1, 'AUTHORIZE'),
-    edge('AUTHORIZE.judging', 'always', 0, 'RECORD', 'refused'),
-    edge('AUTHORIZE.judging', 'always', 1, 'AUTHORIZE.deciding'),
+    edge('AUTHORIZE.authorizing', 'always', 0, 'RECORD', 'hasFault'),
+    edge('AUTHORIZE.authorizing', 'always', 1, 'AUTHORIZE.startingMediatedRun'),
     edge('AUTHORIZE', 'AGAIN', 0, 'AUTHORIZE'),
-    edge('AUTHORIZE.deciding', 'BOOK', 0, null),
-    edge('AUTHORIZE.deciding', 'STARTED', 0, 'EXECUTE'),
+    edge('AUTHORIZE.startingMediatedRun', 'APPROVALS_CHANGED', 0, null),
+    edge('AUTHORIZE.startingMediatedRun', 'STARTED', 0, 'EXECUTE'),
     edge('EXECUTE', 'done', 0, 'RECORD'),
     edge('RECORD', 'always', 0, 'RESPOND'),
   ],
@@ -315,8 +315,8 @@ function courseOf(...moves: readonly (readonly [at: number, edge: string, to: st
 }
 const REFUSED = courseOf(
   [4, 'RECEIVE|always|1', 'PARSE'],
-  [4, 'PARSE|always|1', 'AUTHORIZE.judging'],
-  [4, 'AUTHORIZE.judging|always|0', 'RECORD'],
+  [4, 'PARSE|always|1', 'AUTHORIZE.authorizing'],
+  [4, 'AUTHORIZE.authorizing|always|0', 'RECORD'],
   [8, 'RECORD|always|0', 'RESPOND'],
 );
 const pathOf = (course: Course): Path => new Path(new ChartIndex(STEP), course, movesOf(course, 1));
@@ -325,7 +325,7 @@ describe('the path through a machine', () => {
   test('has the active state with its ancestors and initial children', () => {
     const path = pathOf(REFUSED);
     expect([...path.active]).toEqual(['RECEIVE']);
-    expect([...path.seek(2).active].sort()).toEqual(['AUTHORIZE', 'AUTHORIZE.judging']);
+    expect([...path.seek(2).active].sort()).toEqual(['AUTHORIZE', 'AUTHORIZE.authorizing']);
     expect([...path.seek(99).active]).toEqual(['RESPOND']);
     expect(path.last).toBe('RECORD|always|0');
   });
@@ -348,7 +348,7 @@ describe('the path through a machine', () => {
     expect([said(0), said(1)]).toEqual([[], []]);
     // Transitions out of the active state and of its ancestor are both listed.
     expect(said(2)).toEqual([
-      ['AUTHORIZE.judging|always|1', true],
+      ['AUTHORIZE.authorizing|always|1', true],
       ['AUTHORIZE|AGAIN|0', false],
     ]);
     expect(said(3)).toEqual([]);
@@ -370,11 +370,11 @@ describe('the path through a machine', () => {
   test('moving back and forward in any order gives the same as moving there directly', () => {
     const course = courseOf(
       [4, 'RECEIVE|always|1', 'PARSE'],
-      [4, 'PARSE|always|1', 'AUTHORIZE.judging'],
-      [5, 'AUTHORIZE|AGAIN|0', 'AUTHORIZE.judging'],
-      [5, 'AUTHORIZE.judging|always|1', 'AUTHORIZE.deciding'],
-      [5, 'AUTHORIZE.deciding|BOOK|0', 'AUTHORIZE.deciding'],
-      [6, 'AUTHORIZE.deciding|STARTED|0', 'EXECUTE'],
+      [4, 'PARSE|always|1', 'AUTHORIZE.authorizing'],
+      [5, 'AUTHORIZE|AGAIN|0', 'AUTHORIZE.authorizing'],
+      [5, 'AUTHORIZE.authorizing|always|1', 'AUTHORIZE.startingMediatedRun'],
+      [5, 'AUTHORIZE.startingMediatedRun|APPROVALS_CHANGED|0', 'AUTHORIZE.startingMediatedRun'],
+      [6, 'AUTHORIZE.startingMediatedRun|STARTED|0', 'EXECUTE'],
     );
     const state = (path: Path) => [
       [...path.active].sort(),
@@ -391,7 +391,7 @@ describe('the path through a machine', () => {
     );
     const whole = pathOf(course).seek(5);
     // Entered, and entered again by its own edge, but not by internal transitions.
-    expect([whole.entered.get('AUTHORIZE'), whole.entered.get('AUTHORIZE.deciding')]).toEqual([2, 1]);
+    expect([whole.entered.get('AUTHORIZE'), whole.entered.get('AUTHORIZE.startingMediatedRun')]).toEqual([2, 1]);
   });
 
   test('S0-12: nine phases: the passed ones, the failed one, the skipped ones, and the current one', () => {
@@ -406,7 +406,7 @@ describe('the path through a machine', () => {
   });
 
   test('a failure in EXECUTE is recognised by the outcome, an earlier one by the edge', () => {
-    const ran = courseOf([4, 'AUTHORIZE.deciding|STARTED|0', 'EXECUTE'], [5, 'EXECUTE|done|0', 'RECORD']);
+    const ran = courseOf([4, 'AUTHORIZE.startingMediatedRun|STARTED|0', 'EXECUTE'], [5, 'EXECUTE|done|0', 'RECORD']);
     expect(findRefusedPhase(pathOf(ran).seek(2), 'SUCCESS')).toBe(null);
     expect(findRefusedPhase(pathOf(ran).seek(2), 'EXECUTION_ERROR')).toBe('EXECUTE');
     expect(findRefusedPhase(pathOf(REFUSED).seek(3), null)).toBe('AUTHORIZE');

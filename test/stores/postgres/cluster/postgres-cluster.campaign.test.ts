@@ -43,23 +43,23 @@ campaign('the list of workers', () => {
     await place.remove();
   });
 
-  test('lists what a worker reports until it is over without duties, with what waits', async () => {
+  test('lists what a worker reports until it is over without leases, with what waits', async () => {
     const store = await createPostgresStore(place);
     const cluster = openPostgresCluster(place);
     await cluster.report(REPORT);
-    expect((await cluster.status()).performers).toEqual([]);
-    expect(await cluster.isStanding()).toBe(false);
-    const performer = await store.join();
-    expect(await cluster.isStanding()).toBe(true);
+    expect((await cluster.status()).workers).toEqual([]);
+    expect(await cluster.isActive()).toBe(false);
+    const worker_id = await store.join();
+    expect(await cluster.isActive()).toBe(true);
     await cluster.report(REPORT);
-    const reported = { performer, pid: process.pid, over_at: null, connected: true, effects: 0, callers: 0, ...REPORT };
-    expect(await cluster.status()).toMatchObject({ format: FORMAT_VERSION, entries: 0, performers: [reported] });
-    await place.exec(`INSERT INTO duties (kind, run_id, tree_id, performer_id) VALUES ('effect', 'r', 't', ${performer});
+    const reported = { worker_id, pid: process.pid, over_at: null, connected: true, effects: 0, callers: 0, ...REPORT };
+    expect(await cluster.status()).toMatchObject({ format: FORMAT_VERSION, entries: 0, workers: [reported] });
+    await place.exec(`INSERT INTO leases (kind, run_id, tree_id, worker_id) VALUES ('effect', 'r', 't', ${worker_id});
       INSERT INTO pending (commit_no, tree_id, seq, since) VALUES (1, 't', 0, now() - interval '1 hour');
       INSERT INTO trees (tree_id, opened, wake_at) VALUES ('t', 1, '2026-01-01T00:00:00.000Z')`);
     const waiting = await cluster.status();
     expect(waiting).toMatchObject({
-      performers: [{ performer, effects: 1 }],
+      workers: [{ worker_id, effects: 1 }],
       pending: { commits: 1 },
       timers: { due: 1 },
       standby_lag_ms: null,
@@ -67,12 +67,12 @@ campaign('the list of workers', () => {
     expect(waiting.pending.oldest_ms).toBeGreaterThanOrEqual(3_600_000);
     expect(waiting.timers.oldest_ms).toBeGreaterThan(0);
     await store.close();
-    expect(await cluster.isStanding()).toBe(false);
-    expect((await cluster.status()).performers).toMatchObject([{ connected: false, over_at: null }]);
+    expect(await cluster.isActive()).toBe(false);
+    expect((await cluster.status()).workers).toMatchObject([{ connected: false, over_at: null }]);
     await cluster.endLost();
-    expect((await cluster.status()).performers).toMatchObject([{ performer, over_at: expect.any(String) }]);
-    await place.exec('DELETE FROM duties');
-    expect((await cluster.status()).performers).toEqual([]);
+    expect((await cluster.status()).workers).toMatchObject([{ worker_id, over_at: expect.any(String) }]);
+    await place.exec('DELETE FROM leases');
+    expect((await cluster.status()).workers).toEqual([]);
     await cluster.close();
     await place.remove();
   });

@@ -1,5 +1,5 @@
 import { usageError } from '../../../../core/errors.js';
-import type { ClusterStatus, Performer } from '../../../../engine/ports/ledger/cluster.js';
+import type { ClusterStatus, ClusterWorker } from '../../../../engine/ports/ledger/cluster.js';
 import { NO_OPERANDS, type CliCommand } from '../../command.js';
 import { homeOf } from '../../options/folders.js';
 import { findSharedHome, openCluster, STORE_OPTION } from '../../store/shared-home.js';
@@ -28,7 +28,9 @@ export const clusterStatus: CliCommand = {
     const cluster = await openCluster(shared, true);
     try {
       const status = await cluster.status();
-      await io.stdout.write(args.flag('json') ? jsonLine(status) : statusText(status, createPainter(io.colours)));
+      await io.stdout.write(
+        args.flag('json') ? jsonLine(statusJson(status)) : statusText(status, createPainter(io.colours)),
+      );
       return 0;
     } finally {
       await cluster.close();
@@ -36,10 +38,16 @@ export const clusterStatus: CliCommand = {
   },
 };
 
+/** The members of `--json`: their names are older than the terms of the sources. */
+export const statusJson = ({ workers, ...status }: ClusterStatus) => ({
+  ...status,
+  performers: workers.map(({ worker_id, ...worker }) => ({ performer: worker_id, ...worker })),
+});
+
 /** The status as text, for a terminal. */
 export function statusText(status: ClusterStatus, paint: Paint): string {
-  const { format, entries, performers, pending, timers, standby_lag_ms } = status;
-  const countOf = (state: State): number => performers.filter((one) => stateOf(one) === state).length;
+  const { format, entries, workers, pending, timers, standby_lag_ms } = status;
+  const countOf = (state: State): number => workers.filter((one) => stateOf(one) === state).length;
   const lines = [
     `ledger of format ${format}: ${entries} ${entries === 1 ? 'entry' : 'entries'}`,
     `commits not in the log yet: ${pending.commits}, merge delay ${pending.oldest_ms} ms`,
@@ -47,13 +55,13 @@ export function statusText(status: ClusterStatus, paint: Paint): string {
     ...(standby_lag_ms === null ? [] : [`slowest standby: ${standby_lag_ms} ms behind`]),
     `workers: ${countOf('working')} working${countOf('refusing') === 0 ? '' : `, ${countOf('refusing')} refusing everything`}`,
   ];
-  const rows = performers.length === 0 ? '' : table(performers.map(rowOf), paint);
+  const rows = workers.length === 0 ? '' : table(workers.map(rowOf), paint);
   return `${lines.map((line) => `${line}\n`).join('')}${rows}`;
 }
 
 type State = 'working' | 'refusing' | 'lost' | 'over';
 
-const stateOf = ({ over_at, connected, refuses }: Performer): State => {
+const stateOf = ({ over_at, connected, refuses }: ClusterWorker): State => {
   if (over_at !== null) return 'over';
   if (!connected) return 'lost';
   return refuses === null ? 'working' : 'refusing';
@@ -63,13 +71,13 @@ const COLOURS = { working: 'green', refusing: 'red', lost: 'yellow', over: 'red'
 
 const cannotServe = (trees: number): string => `cannot serve ${countText(trees, 'run tree')} of a later version`;
 
-function rowOf(performer: Performer) {
-  const { pid, joined_at, over_at, version, address, volume_id, effects, callers, later_trees } = performer;
-  const state = stateOf(performer);
+function rowOf(worker: ClusterWorker) {
+  const { pid, joined_at, over_at, version, address, volume_id, effects, callers, later_trees } = worker;
+  const state = stateOf(worker);
   return [
-    { text: `${performer.performer}` },
+    { text: `${worker.worker_id}` },
     {
-      text: state === 'refusing' ? `refusing (${escapeText(performer.refuses ?? '')})` : state,
+      text: state === 'refusing' ? `refusing (${escapeText(worker.refuses ?? '')})` : state,
       colour: COLOURS[state],
     },
     { text: `pid ${pid}` },

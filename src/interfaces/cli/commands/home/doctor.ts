@@ -97,12 +97,12 @@ async function examineStore(
     // Not like other readers: those may create a cache of replay points.
     const opened =
       shared === null ? openHome(paths, { readOnly: true }) : await openSharedReader(shared, { allHeads: true });
-    const { anchor } = opened;
+    const { externalHeadStore } = opened;
     const store = countReads(opened.store, progress, { label: null });
     try {
-      return [...found, ...(await examineLedger({ store, anchor, clock: systemClock() }))];
+      return [...found, ...(await examineLedger({ store, externalHeadStore, clock: systemClock() }))];
     } finally {
-      await anchor.close();
+      await externalHeadStore.close();
       await store.close();
     }
   } catch (error) {

@@ -58,7 +58,7 @@ export const restoreAcknowledge: CliCommand = {
     const paths = homeOf(args, io);
     const shared = findSharedHome(paths, args);
     const ledger = await openLedger(paths, shared);
-    const engine = openEngine(ledger.store, ledger.anchor, io.log);
+    const engine = openEngine(ledger.store, ledger.externalHeadStore, io.log);
     try {
       await engine.start();
       const grants = await unconfirmedGrants(ledger.store);
@@ -74,7 +74,7 @@ export const restoreAcknowledge: CliCommand = {
     } finally {
       await engine.stop();
       await ledger.store.close();
-      await ledger.anchor.close();
+      await ledger.externalHeadStore.close();
       ledger.release();
     }
   },
@@ -112,7 +112,7 @@ async function showGrants(grants: RestoredGrants | null, { stderr }: Io): Promis
   }
 }
 
-interface OpenedLedger extends Pick<HomeStores, 'store' | 'anchor'> {
+interface OpenedLedger extends Pick<HomeStores, 'store' | 'externalHeadStore'> {
   readonly release: () => void;
 }
 
@@ -121,8 +121,8 @@ async function openLedger(paths: HomePaths, shared: SharedHome | null): Promise<
   if (shared === null) return { ...openHome(paths, { readOnly: false }), release: () => undefined };
   const lock = lockFolder(paths.state);
   try {
-    const { anchor } = openHead(paths, { readOnly: false });
-    return { store: await openSharedStore(shared), anchor, release: () => lock.release() };
+    const { externalHeadStore } = openHead(paths, { readOnly: false });
+    return { store: await openSharedStore(shared), externalHeadStore, release: () => lock.release() };
   } catch (error) {
     lock.release();
     throw error;

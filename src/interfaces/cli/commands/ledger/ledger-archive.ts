@@ -108,19 +108,19 @@ async function withLockedLedger<T>(
 ): Promise<T> {
   const home = homeOf(args, io);
   const progress = progressFor(args, io);
-  const { store, anchor, signHeads } = openHome(home, { readOnly: false });
+  const { store, externalHeadStore, signHeads } = openHome(home, { readOnly: false });
   try {
     const epoch = await store.acquire();
-    await checkArchivable({ store, anchor });
+    await checkArchivable({ store, externalHeadStore });
     await signHeads?.();
     const signer = readLedgerSigner(home.ledgerKey);
     if (signer === null) throw usageError('this home directory has no signing key: open it once for writing');
     progress.begin({ label: 'writing run records', unit: 'entries', total: null });
     const counted = countReads(store, progress, { label: null });
     await new RunRecordWriter({ store: counted, clock: systemClock(), log: io.log, defer: scheduleNextTurn }).finish();
-    return await work({ store, epoch, anchor, signer, progress });
+    return await work({ store, epoch, externalHeadStore, signer, progress });
   } finally {
-    await anchor.close();
+    await externalHeadStore.close();
     await store.close();
   }
 }

@@ -19,8 +19,8 @@ export const ledgerCheckpoint: CliCommand = {
     'truncated. With --json, also prints the public key.',
   ],
   async run(args, io) {
-    return withLedger<ExitCode>(args, io, async ({ anchor }) => {
-      const { size, root, note } = requireSignedHead(await anchor.read());
+    return withLedger<ExitCode>(args, io, async ({ externalHeadStore }) => {
+      const { size, root, note } = requireSignedHead(await externalHeadStore.read());
       const key = readLedgerVerifier(homeOf(args, io).ledgerKey);
       const out = args.text('out');
       if (out !== undefined) await writeFile(resolve(io.cwd, out), note);

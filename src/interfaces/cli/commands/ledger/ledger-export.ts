@@ -35,7 +35,7 @@ export const ledgerExport: CliCommand = {
           if (signer === null) throw usageError('this home directory has no signing key: open it once for writing');
           return writeEvidence(
             withholdByLanes(ledger.store),
-            requireSignedHead(await ledger.anchor.read()),
+            requireSignedHead(await ledger.externalHeadStore.read()),
             signer,
             writeLine,
           );

@@ -48,18 +48,20 @@ export const ledgerProve: CliCommand = {
   },
 };
 
-async function proveEntryAt({ anchor, store }: OpenLedger, log: JoinedLog, text: string): Promise<string> {
+async function proveEntryAt({ externalHeadStore, store }: OpenLedger, log: JoinedLog, text: string): Promise<string> {
   const log_index = await findLogIndex(text, { ...log, trees: () => store.trees() });
-  return proveEntry(log, await anchor.read(), log_index);
+  return proveEntry(log, await externalHeadStore.read(), log_index);
 }
 
 async function proveFromCheckpoint(
-  { anchor, store }: OpenLedger,
+  { externalHeadStore, store }: OpenLedger,
   log: JoinedLog,
   file: string,
   args: CommandArguments,
   io: Io,
 ): Promise<string> {
   const { older, note, key } = readOwnCheckpoint(file, ledgerProve, args, io);
-  return explainingFork(store, older, async () => proveConsistency(log, await anchor.read(), { ...older, note }, key));
+  return explainingFork(store, older, async () =>
+    proveConsistency(log, await externalHeadStore.read(), { ...older, note }, key),
+  );
 }

@@ -47,9 +47,9 @@ export const ledgerVerify: CliCommand = {
     // A ledger that is too damaged to read is a result of this command, not an error.
     return exitOneIfTampered(io, () =>
       file === undefined
-        ? withLedger<ExitCode>(args, io, async ({ reader, anchor }) => {
+        ? withLedger<ExitCode>(args, io, async ({ reader, externalHeadStore }) => {
             // Every ledger that was ever opened has a head file. Without it, a truncated ledger could not be detected.
-            const headMissing = (await anchor.read()) === null;
+            const headMissing = (await externalHeadStore.read()) === null;
             return withOpenArchives(args, io, async (archives) =>
               printVerdict(await reader.verify({ ...how, archives }), headMissing, args, io),
             );

@@ -64,14 +64,14 @@ interface CoverageRange {
 }
 
 /** @throws UsageError for a checkpoint that the ledger's key has not signed, or a range that ends before it begins */
-async function readRange({ anchor }: OpenLedger, args: CommandArguments, io: Io): Promise<CoverageRange> {
+async function readRange({ externalHeadStore }: OpenLedger, args: CommandArguments, io: Io): Promise<CoverageRange> {
   const [from, given] = ['from', 'to'].map((name): NotedHead | null => {
     const file = args.text(name);
     if (file === undefined) return null;
     const { older, note } = readOwnCheckpoint(file, policyCoverage, args, io);
     return { ...older, note };
   });
-  const to = given ?? requireSignedHead(await anchor.read());
+  const to = given ?? requireSignedHead(await externalHeadStore.read());
   if (from != null && from.size > to.size)
     throw commandUsageError(
       policyCoverage,

@@ -172,10 +172,10 @@ async function repairOverlay(target: OverlayTarget, args: CommandArguments, io: 
 /** Waits until every worker applies the epoch. @returns 1 if one has not in time */
 async function requireAcknowledged({ cluster }: OverlayTarget, epoch: number, io: Io): Promise<ExitCode> {
   const missing = cluster === null ? [] : await awaitOverlay(cluster, epoch);
-  for (const { performer, pid, address } of missing) {
+  for (const { worker_id, pid, address } of missing) {
     const place = address === null ? '' : ` at ${address}`;
     await io.stderr.writeLine(
-      escapeText(`worker ${performer}, pid ${pid}${place}, does not apply epoch ${epoch} yet: check its key folder`),
+      escapeText(`worker ${worker_id}, pid ${pid}${place}, does not apply epoch ${epoch} yet: check its key folder`),
     );
   }
   return missing.length === 0 ? 0 : 1;

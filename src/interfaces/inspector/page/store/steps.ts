@@ -27,7 +27,7 @@ export function findRefusedPhase(path: Path, outcome: ShownOutcome | null): Phas
     if (edge?.target !== 'RECORD') continue;
     const phase = phaseOf(edge.source);
     if (phase === 'EXECUTE') return outcome === null || outcome === 'SUCCESS' ? null : phase;
-    return edge.guard === 'repeated' ? null : phase;
+    return edge.guard === 'isReplay' ? null : phase;
   }
   return null;
 }

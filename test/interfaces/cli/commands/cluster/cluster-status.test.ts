@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { statusText } from '../../../../../src/interfaces/cli/commands/cluster/cluster-status.js';
+import { statusJson, statusText } from '../../../../../src/interfaces/cli/commands/cluster/cluster-status.js';
 import { createPainter } from '../../../../../src/interfaces/cli/text/terminal.js';
 import { initialised, turnpike } from '../../fake-io.js';
 
@@ -18,10 +18,10 @@ test('prints a line for each worker, with what waits', () => {
     {
       format: 2,
       entries: 1,
-      performers: [
+      workers: [
         {
           ...WORKER,
-          performer: 1,
+          worker_id: 1,
           volume_id: 'vol_1',
           pid: 10,
           version: '1.0.0',
@@ -32,7 +32,7 @@ test('prints a line for each worker, with what waits', () => {
         },
         {
           ...WORKER,
-          performer: 2,
+          worker_id: 2,
           pid: 20,
           connected: false,
           version: null,
@@ -43,7 +43,7 @@ test('prints a line for each worker, with what waits', () => {
         },
         {
           ...WORKER,
-          performer: 3,
+          worker_id: 3,
           pid: 30,
           over_at: '2026-01-01T00:00:01.000Z',
           version: 'a\u001bb',
@@ -81,14 +81,14 @@ test.each(['cluster status', 'worker', 'serve --store postgres://db/ledger'])(
 );
 
 test('a worker that refuses every request is not working, and says why', () => {
-  const performer = { ...WORKER, performer: 1, pid: 10, version: '1.0.0', address: null, overlay_epoch: 0, effects: 0 };
+  const worker = { ...WORKER, worker_id: 1, pid: 10, version: '1.0.0', address: null, overlay_epoch: 0, effects: 0 };
   const text = statusText(
     {
       format: 2,
       entries: 1,
-      performers: [
-        { ...performer, callers: 0, refuses: 'LEDGER_BELOW_HEAD', later_trees: 0 },
-        { ...performer, callers: 0, performer: 2 },
+      workers: [
+        { ...worker, callers: 0, refuses: 'LEDGER_BELOW_HEAD', later_trees: 0 },
+        { ...worker, callers: 0, worker_id: 2 },
       ],
       pending: { commits: 0, oldest_ms: 0 },
       timers: { due: 0, oldest_ms: 0 },
@@ -100,12 +100,12 @@ test('a worker that refuses every request is not working, and says why', () => {
 });
 
 test('a worker of an earlier version says how many run trees it cannot serve', () => {
-  const performer = { ...WORKER, performer: 1, pid: 10, version: '1.0.0', address: null, overlay_epoch: 0, effects: 0 };
+  const worker = { ...WORKER, worker_id: 1, pid: 10, version: '1.0.0', address: null, overlay_epoch: 0, effects: 0 };
   const text = statusText(
     {
       format: 2,
       entries: 1,
-      performers: [{ ...performer, callers: 0, later_trees: 2 }],
+      workers: [{ ...worker, callers: 0, later_trees: 2 }],
       pending: { commits: 0, oldest_ms: 0 },
       timers: { due: 0, oldest_ms: 0 },
       standby_lag_ms: null,
@@ -113,4 +113,13 @@ test('a worker of an earlier version says how many run trees it cannot serve', (
     createPainter(false),
   );
   expect(text).toContain('version 1.0.0, cannot serve 2 run trees of a later version  since');
+});
+
+test('--json names the workers `performers`, with their numbers', () => {
+  const worker = { ...WORKER, worker_id: 7, pid: 10, version: null, address: null, overlay_epoch: 0, effects: 0 };
+  const members = { format: 1, entries: 2, pending: { commits: 0, oldest_ms: 0 }, standby_lag_ms: null };
+  const timers = { due: 0, oldest_ms: 0 };
+  const json = statusJson({ ...members, timers, workers: [{ ...worker, callers: 0, later_trees: 0 }] });
+  expect(json).toMatchObject({ ...members, performers: [{ performer: 7, pid: 10 }] });
+  expect(json).not.toHaveProperty('workers');
 });

@@ -68,8 +68,8 @@ inChromium('the page on a ledger at rest', () => {
       dropGuards(db);
       changeEntry(db, entry, change);
     });
-    const { store, anchor } = openHome(paths, { readOnly: true });
-    return homeInspectorSource(new LedgerReader(store, anchor), paths, false);
+    const { store, externalHeadStore } = openHome(paths, { readOnly: true });
+    return homeInspectorSource(new LedgerReader(store, externalHeadStore), paths, false);
   }
 
   test(

@@ -15,6 +15,7 @@ export function attachText(ref: ArtifactRef, text: string): ArtifactRef {
 /** @throws InvariantError after the macrostep of the input that brought the text */
 export function attachedText(ref: ArtifactRef): string {
   const text = attachedTexts.get(ref);
-  if (text === undefined) throw new InvariantError('the words of a tool are needed after the input that brought them');
+  if (text === undefined)
+    throw new InvariantError('the explanation of a tool is needed after the input that brought it');
   return text;
 }

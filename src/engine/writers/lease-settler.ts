@@ -1,20 +1,20 @@
 import type { Tree } from '../../kernel/tree.js';
-import type { ClaimedDuty, SharedLedgerStore } from '../ports/ledger/shared-store.js';
+import type { ClaimedLease, SharedLedgerStore } from '../ports/ledger/shared-store.js';
 import { EffectRunner, type EffectOutcome } from '../effect-runner.js';
 import { isUnsupported } from '../../kernel/pinned-policy.js';
 import { isUnfoldable } from '../failures.js';
 import { TREES_AT_ONCE, waitForAll, type RecoveringEngine } from '../recovery.js';
 import type { SharedEngineAccess } from './ledger-writer.js';
 import { isAnsweredInTick, resultSubmission, unansweredSubmission } from '../tick/submissions.js';
-import { dutyIdOf } from './duties.js';
+import { leaseIdOf } from './leases.js';
 import { isAbandoned, liveAgents } from '../trees/recovery-hint.js';
 import type { EngineParts, Recovery } from '../tree-engine.js';
 
-/** Maximum duties that one round settles. */
-const DUTIES_MAX = 1_024;
+/** Maximum leases that one round settles. */
+const LEASES_MAX = 1_024;
 
 /** Does what workers that are gone have left undone: settles their effects, and ends the runs whose caller is gone. */
-export class DutySettler {
+export class LeaseSettler {
   readonly #store: SharedLedgerStore;
   readonly #parts: Pick<EngineParts, 'effects' | 'log'>;
   readonly #graceMs: number;
@@ -30,53 +30,53 @@ export class DutySettler {
     this.#effectRunner = new EffectRunner(parts.effects);
   }
 
-  /** Settles every duty that can be claimed now. @throws LedgerError if the ledger cannot be read or written */
+  /** Settles every lease that can be claimed now. @throws LedgerError if the ledger cannot be read or written */
   async settleAll(engine: RecoveringEngine & Pick<SharedEngineAccess, 'laterTrees'>): Promise<Recovery> {
     this.#counts = { trees: 0, settled: 0, interrupted: 0, damaged: 0 };
-    const trees = new Map<string, ClaimedDuty[]>();
-    for (const duty of await this.#store.claimDuties(this.#graceMs, DUTIES_MAX, engine.laterTrees())) {
-      trees.set(duty.tree_id, [...(trees.get(duty.tree_id) ?? []), duty]);
+    const trees = new Map<string, ClaimedLease[]>();
+    for (const lease of await this.#store.claimLeases(this.#graceMs, LEASES_MAX, engine.laterTrees())) {
+      trees.set(lease.tree_id, [...(trees.get(lease.tree_id) ?? []), lease]);
     }
     const all = [...trees];
     for (let from = 0; from < all.length; from += TREES_AT_ONCE) {
       const some = all.slice(from, from + TREES_AT_ONCE);
       await engine.load(some.map(([tree_id]) => tree_id));
-      await waitForAll(some.map(([tree_id, duties]) => this.#settleGuarded(engine, tree_id, duties)));
+      await waitForAll(some.map(([tree_id, leases]) => this.#settleGuarded(engine, tree_id, leases)));
     }
     if (this.#counts.settled + this.#counts.interrupted > 0)
-      this.#parts.log.warn('settled the duties of workers that are gone', this.#counts);
+      this.#parts.log.warn('settled the leases of workers that are gone', this.#counts);
     return this.#counts;
   }
 
   /** A tree that does not fold must not block the others. A worker of a later version may be able to fold it. */
-  async #settleGuarded(engine: RecoveringEngine, tree_id: string, duties: readonly ClaimedDuty[]): Promise<void> {
+  async #settleGuarded(engine: RecoveringEngine, tree_id: string, leases: readonly ClaimedLease[]): Promise<void> {
     try {
-      await this.#settleTree(engine, tree_id, duties);
+      await this.#settleTree(engine, tree_id, leases);
     } catch (error) {
       if (!isUnfoldable(error)) throw error;
       this.#parts.log.error('a run tree cannot be taken up again', { tree_id, error });
       this.#counts.damaged += 1;
-      if (isUnsupported(error)) await this.#store.returnDuties(duties);
+      if (isUnsupported(error)) await this.#store.returnLeases(leases);
     }
   }
 
-  async #settleTree(engine: RecoveringEngine, tree_id: string, duties: readonly ClaimedDuty[]): Promise<void> {
+  async #settleTree(engine: RecoveringEngine, tree_id: string, leases: readonly ClaimedLease[]): Promise<void> {
     const tree = await engine.peek(tree_id);
-    if (tree === null) return this.#store.releaseDuties(duties);
+    if (tree === null) return this.#store.releaseLeases(leases);
     this.#counts.trees += 1;
-    const done: ClaimedDuty[] = [];
-    for (const duty of duties) {
-      const isDone = duty.kind === 'effect' ? await this.#settleEffect(engine, tree, duty) : null;
-      if (isDone ?? (await this.#endCaller(engine, tree_id, duty))) done.push(duty);
+    const done: ClaimedLease[] = [];
+    for (const lease of leases) {
+      const isDone = lease.kind === 'effect' ? await this.#settleEffect(engine, tree, lease) : null;
+      if (isDone ?? (await this.#endCaller(engine, tree_id, lease))) done.push(lease);
     }
     const after = await engine.peek(tree_id);
     if (after !== null && !after.hasEnded) engine.arm(after);
-    await this.#store.releaseDuties(done);
+    await this.#store.releaseLeases(done);
   }
 
-  /** @returns whether the duty is done */
-  async #settleEffect(engine: RecoveringEngine, tree: Tree, { run_id, isDead }: ClaimedDuty): Promise<boolean> {
-    const command = tree.pending.find((pending) => !isAnsweredInTick(pending) && dutyIdOf(pending) === run_id);
+  /** @returns whether the lease is done */
+  async #settleEffect(engine: RecoveringEngine, tree: Tree, { run_id, isDead }: ClaimedLease): Promise<boolean> {
+    const command = tree.pending.find((pending) => !isAnsweredInTick(pending) && leaseIdOf(pending) === run_id);
     if (command === undefined) return true;
     if (command.kind === 'gather') {
       await engine.submit(tree.tree_id, unansweredSubmission(command));
@@ -97,8 +97,8 @@ export class DutySettler {
     return true;
   }
 
-  /** @returns whether the duty is done */
-  async #endCaller(engine: RecoveringEngine, tree_id: string, { run_id }: ClaimedDuty): Promise<boolean> {
+  /** @returns whether the lease is done */
+  async #endCaller(engine: RecoveringEngine, tree_id: string, { run_id }: ClaimedLease): Promise<boolean> {
     const tree = await engine.peek(tree_id);
     if (tree === null || tree.hasEnded) return true;
     const agents = liveAgents(tree);
@@ -106,13 +106,13 @@ export class DutySettler {
       const agent = agents.find(({ context }) => context.run_id === run_id);
       if (agent?.link !== 'attached') return true;
       const input = { kind: 'interrupt', run_id, input_id: `${run_id}/interrupt` } as const;
-      await engine.submit(tree_id, { input, materials: [], external: false });
+      await engine.submit(tree_id, { input, materials: [], rememberInputId: false });
       this.#counts.interrupted += 1;
       return true;
     }
     if (agents.length > 0 || !isAbandoned(tree)) return true;
     const input = { kind: 'cancel', run_id, input_id: `${run_id}/abandoned`, reason: 'interrupted' } as const;
-    await engine.submit(tree_id, { input, materials: [], external: false });
+    await engine.submit(tree_id, { input, materials: [], rememberInputId: false });
     return true;
   }
 }

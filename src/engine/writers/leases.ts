@@ -1,35 +1,36 @@
 import type { Command, Decision } from '../../kernel/decision.js';
 import type { Tree } from '../../kernel/tree.js';
-import type { Duty } from '../ports/ledger/shared-store.js';
+import type { Lease } from '../ports/ledger/shared-store.js';
 import { answersId, isAnsweredInTick } from '../tick/submissions.js';
 
-/** What an append changes in the duties of its worker. */
-export interface DutyChanges {
-  readonly taken: readonly Duty[];
-  /** Runs whose duties are done. */
+/** What an append changes in the leases of its worker. */
+export interface LeaseChanges {
+  readonly taken: readonly Lease[];
+  /** Runs whose leases are done. */
   readonly released: readonly string[];
 }
 
 /**
- * The run id of the duty to run a command. That of questions to decision points is the id of the input with the
- * answers: a run asks for each of its steps, and the worker may hold its caller too.
+ * The run id of the lease to run a command. That of questions to decision points is the id of the input with the
+ * answers: a run asks for each of its steps, and the worker may have a lease of its caller too.
  */
-export const dutyIdOf = (command: Command): string => (command.kind === 'gather' ? answersId(command) : command.run_id);
+export const leaseIdOf = (command: Command): string =>
+  command.kind === 'gather' ? answersId(command) : command.run_id;
 
 /**
- * The duties that the decisions of one append give to the committing worker: it performs the effects and asks the
- * decision points that they request, and holds the callers of the runs that they start. A new tree has a caller until
+ * The leases that the decisions of one append give to the committing worker: it runs the effects and asks the
+ * decision points that they request, and serves the callers of the runs that they start. A new tree has a caller until
  * its first agent run, or its end.
  * @param tree the tree after all of the decisions
  */
-export function dutyChanges(tree: Tree, decisions: readonly Decision[]): DutyChanges {
-  const taken: Duty[] = [];
-  /** The store has no duties of these runs. */
+export function leaseChanges(tree: Tree, decisions: readonly Decision[]): LeaseChanges {
+  const taken: Lease[] = [];
+  /** The store has no leases of these runs. */
   const created = new Set<string>();
   const released = new Set<string>();
   for (const { commands, ended, entries } of decisions) {
     for (const command of commands) {
-      if (!isAnsweredInTick(command)) taken.push({ run_id: dutyIdOf(command), kind: 'effect' });
+      if (!isAnsweredInTick(command)) taken.push({ run_id: leaseIdOf(command), kind: 'effect' });
     }
     for (const { entry } of entries) {
       if (entry.type === 'input' && entry.seq === 0) taken.push({ run_id: tree.tree_id, kind: 'caller' });

@@ -1,9 +1,10 @@
-// An action that the caller of an agent executes (U-08). Its step ends with the decision, so its run is a child of the
-// agent run and not of the step: it waits for the report while the agent makes other proposals.
+// A caller run is the run of an action that the caller of an agent executes (U-08). Its step ends with the decision, so
+// the run is a child of the agent run and not of the step: it waits for the report while the agent makes other
+// proposals.
 //
-//   step                     agent                        mediated run
-//   deciding ── DELEGATE ──▶ spawns the run ─ AUTHORIZE ─▶ created
-//   EXECUTE ◀── STARTED ──── passes on ◀──── STARTED ───── running, waits for REPORT
+//   step                                      agent                        mediated run
+//   startingCallerRun ── START_CALLER_RUN ──▶ spawns the run ─ AUTHORIZE ─▶ created
+//   EXECUTE           ◀── STARTED ─────────── passes on ◀──── STARTED ───── running, waits for REPORT
 
 import type { OverlayFact } from '../../src/core/contract/policy/overlay.js';
 import type { RunContext } from '../../src/core/contract/run/run-context.js';
@@ -21,8 +22,8 @@ import { repeatedKey } from '../step-attempts.js';
 import type { StepMemory } from '../step-memory.js';
 
 /** A step asks its agent run to start the run of an action that the caller executes. */
-export interface DelegateEvent {
-  readonly type: 'DELEGATE';
+export interface StartCallerRunEvent {
+  readonly type: 'START_CALLER_RUN';
   readonly run: RunContext;
   readonly request: MediatedRequest;
   readonly verdict: Verdict;
@@ -30,20 +31,20 @@ export interface DelegateEvent {
   readonly digest: string | null;
 }
 
-/** The run of a delegated action was denied. */
-export interface RefusedEvent {
-  readonly type: 'REFUSED';
+/** The run of an action that the caller executes was denied. */
+export interface CallerRunDeniedEvent {
+  readonly type: 'CALLER_RUN_DENIED';
   readonly denied_by: Verdict;
 }
 
 /** Whether the caller executes the action of the step. */
-export const isExternal = (step: StepMemory, policy: Policy): boolean => timeoutOf(step, policy) !== null;
+export const isCallerExecuted = (step: StepMemory, policy: Policy): boolean => timeoutOf(step, policy) !== null;
 
-export function delegateEvent(step: StepMemory, policy: Policy): DelegateEvent {
+export function startCallerRunEvent(step: StepMemory, policy: Policy): StartCallerRunEvent {
   const attempt = firstAttempt(mediatedContext(step, policy), repeatedKey(step, policy));
   const due = Math.min(Date.parse(step.received_at) + (timeoutOf(step, policy) ?? 0), LATEST_TIMESTAMP_MS);
   return {
-    type: 'DELEGATE',
+    type: 'START_CALLER_RUN',
     run: attempt.run,
     request: { ...mediatedRequest(step, attempt, policy), report_due: new Date(due).toISOString() },
     verdict: step.authorization.verdict ?? RUN_ENDING_DENIAL,
@@ -58,12 +59,13 @@ export const authorizedResult = ({ mediated_run_id }: { readonly mediated_run_id
   run_id: mediated_run_id,
 });
 
-export const refusedFault = (event: { readonly type: string }) => ({
-  fault: denialFault(isRefusedEvent(event) ? event.denied_by : RUN_ENDING_DENIAL),
+export const callerRunDenialFault = (event: { readonly type: string }) => ({
+  fault: denialFault(isCallerRunDenied(event) ? event.denied_by : RUN_ENDING_DENIAL),
   phase_failed_at: 'AUTHORIZE' as const,
 });
 
-const isRefusedEvent = (event: { readonly type: string }): event is RefusedEvent => event.type === 'REFUSED';
+const isCallerRunDenied = (event: { readonly type: string }): event is CallerRunDeniedEvent =>
+  event.type === 'CALLER_RUN_DENIED';
 
 function timeoutOf({ action, args }: StepMemory, { catalogue }: Policy): number | null {
   // Stryker disable next-line StringLiteral: neither name is an action
@@ -72,21 +74,22 @@ function timeoutOf({ action, args }: StepMemory, { catalogue }: Policy): number 
 }
 
 /** The runs of the agent that wait for a report, after one has ended. Its report counts as activity of the agent. */
-export function withoutExternal(
-  { external = [], active_at }: AgentMemory,
+export function removeCallerRun(
+  { caller_runs = [], active_at }: AgentMemory,
   { output }: DoneEvent,
-): Pick<AgentMemory, 'active_at'> & { readonly external: readonly string[] } {
+): Pick<AgentMemory, 'active_at'> & { readonly caller_runs: readonly string[] } {
   const reported_at = output.done?.at ?? active_at;
   return {
-    external: external.filter((run_id) => run_id !== output.run_id),
+    caller_runs: caller_runs.filter((run_id) => run_id !== output.run_id),
     active_at: reported_at > active_at ? reported_at : active_at,
   };
 }
 
 /** Whether this is the end of a run that the caller executes, and not of a step. */
-export const isExternalEnd = ({ external = [] }: AgentMemory, actorId: string): boolean => external.includes(actorId);
+export const isCallerRunEnd = ({ caller_runs = [] }: AgentMemory, actorId: string): boolean =>
+  caller_runs.includes(actorId);
 
-export const refusedEvent = (output: Partial<Pick<RunOutput, 'done'>>): RefusedEvent => ({
-  type: 'REFUSED',
+export const callerRunDeniedEvent = (output: Partial<Pick<RunOutput, 'done'>>): CallerRunDeniedEvent => ({
+  type: 'CALLER_RUN_DENIED',
   denied_by: output.done?.denied_by ?? RUN_ENDING_DENIAL,
 });
