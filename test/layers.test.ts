@@ -108,7 +108,7 @@ const layerOf = (path: string): string => {
 const isOfPage = (path: string): boolean => path.startsWith('src/interfaces/inspector/page/');
 
 /** The list of all features. */
-const REGISTRY = 'src/features/registry.ts';
+const REGISTRY = 'src/features/declare-features.ts';
 
 const featureOf = (path: string): string | null => /^src\/features\/([^/]+)\//.exec(path)?.[1] ?? null;
 

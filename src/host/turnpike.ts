@@ -2,7 +2,7 @@
 // others do not load it.
 
 import { resolve } from 'node:path';
-import { declareFeatures } from '../features/registry.js';
+import { declareFeatures } from '../features/declare-features.js';
 import type { StepResponse } from '../core/contract/run/response.js';
 import type { PolicyVersions } from '../core/contract/shapes.js';
 import { DRAIN_MS, waitAtMost } from '../engine/timers.js';
@@ -277,7 +277,8 @@ async function nativeToolsFor({ hooks }: TurnpikeOptions): Promise<readonly Tool
 const createReader = (
   { store, externalHeadStore }: StorageEnvironment,
   { history, pace, overlay }: TurnpikeComponents,
-): LedgerReader => new LedgerReader(store, externalHeadStore, { history, pace, ...(overlay === undefined ? {} : { overlay }) });
+): LedgerReader =>
+  new LedgerReader(store, externalHeadStore, { history, pace, ...(overlay === undefined ? {} : { overlay }) });
 
 /**
  * Closes every component, the newest first, even if one of them fails.

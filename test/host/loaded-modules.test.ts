@@ -7,7 +7,7 @@ import { ROOT } from '../root.js';
 
 /** What the library exports and imports whatever it does: the list of features, and the check of receipts. */
 const ALWAYS_LOADED: readonly string[] = [
-  'src/features/registry.ts',
+  'src/features/declare-features.ts',
   'src/features/sessions/contract/session.ts',
   'src/features/sessions/rules/receipt.ts',
 ];

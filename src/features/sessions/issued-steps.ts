@@ -5,7 +5,7 @@ import { artifactRef, type StoredArtifact } from '../../core/contract/artifact-r
 import { canonicalJson } from '../../core/contract/canonical-json.js';
 import type { Entry } from '../../core/contract/run/entry.js';
 import { sha256 } from '../../core/contract/hash.js';
-import type { Packet } from './inspected-session.js';
+import type { Packet } from './packets.js';
 import type { SessionState } from './rules/session-state.js';
 import type { FollowedEntry, RootFollower } from '../../kernel/tree-feature.js';
 import { sessionOf } from './tree/session-of.js';

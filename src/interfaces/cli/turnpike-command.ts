@@ -1,7 +1,7 @@
 // The command line as a function: it finds the command, checks its arguments, runs it, and turns errors into a line and
 // an exit code.
 
-import { declareFeatures } from '../../features/registry.js';
+import { declareFeatures } from '../../features/declare-features.js';
 import { usageError } from '../../core/errors.js';
 import { NOTHING_CONFIGURED, parseArguments, quoteArgument, type ConfiguredArguments } from './arguments.js';
 import { homeUseOf, type CliCommand, type CommandGroup, type ExitCode } from './command.js';

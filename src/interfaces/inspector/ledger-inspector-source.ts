@@ -12,7 +12,7 @@ import type {
   StepStory,
   DecisionExplanation,
 } from '../../core/contract/inspection/inspection.js';
-import type { SessionView } from '../../features/sessions/inspected-session.js';
+import type { SessionView } from '../../features/sessions/packets.js';
 import type { NoteVerifier } from '../../core/ledger/proof/signed-note.js';
 import type { Pause, ReadControl } from '../../engine/ports/pace.js';
 import { NO_PROGRESS, type ProgressReporter } from '../../engine/ports/progress.js';

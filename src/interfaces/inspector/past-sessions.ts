@@ -3,7 +3,7 @@
 import { nameInLedger } from '../../core/contract/entry-name.js';
 import { artifactRef, isWithheld } from '../../core/contract/artifact-ref.js';
 import type { Course } from '../../core/contract/inspection/inspection.js';
-import type { PacketMaterial, SessionView } from '../../features/sessions/inspected-session.js';
+import type { PacketMaterial, SessionView } from '../../features/sessions/packets.js';
 import { IssuedSteps } from '../../features/sessions/issued-steps.js';
 import { sessionOf } from '../../features/sessions/tree/session-of.js';
 import { LedgerError } from '../../core/errors.js';

@@ -1,4 +1,4 @@
-import type { Packet, SessionView } from '../../features/sessions/inspected-session.js';
+import type { Packet, SessionView } from '../../features/sessions/packets.js';
 import type { SpecPhase } from '../../features/sessions/contract/session-spec.js';
 import { activePhase, gateOf, isPhaseFinished, taskStatus } from '../../features/sessions/rules/progress.js';
 import type { SessionState } from '../../features/sessions/rules/session-state.js';

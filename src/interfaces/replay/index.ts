@@ -1,6 +1,6 @@
 // `turnpike/replay`: a ledger folded through the machines, and jest matchers for tests of services that embed it.
 
-import { declareFeatures } from '../../features/registry.js';
+import { declareFeatures } from '../../features/declare-features.js';
 
 export { turnpikeMatchers, type TurnpikeMatchers } from './jest-matchers.js';
 export { stateAt, type HistorySource, type StateOptions } from '../../kernel/replay/state-at.js';

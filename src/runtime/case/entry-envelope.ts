@@ -17,8 +17,8 @@ export const hasMatchingEnvelope = ({ text, seq, tree_id, type }: StoredEntry): 
 
 /**
  * Parses an entry. The caller has verified the place at the end of its text.
- * @throws LedgerError LEDGER_UNSUPPORTED if its feature is not installed; LEDGER_TAMPERED if it does not match the schema
- * of its type, or is an event of another place
+ * @throws LedgerError LEDGER_UNSUPPORTED if its feature is not installed; LEDGER_TAMPERED if it does not match the
+ * schema of its type, or is an event of another place
  */
 export function parseCaseEntry({ text, type, tree_id, seq, log_index }: StoredEntry): Entry {
   const entry = parseJson(text);

@@ -69,8 +69,7 @@ function parseEntry(text: string): Entry | null {
 function describeEntry(entry: Entry): RowContent {
   try {
     const describe = Object.hasOwn(ROW_CONTENTS, entry.type) ? ROW_CONTENTS[entry.type as CoreType] : null;
-    const content =
-      describe === null ? featureContent(entry.body, entry.tree_id) : describe(entry as never);
+    const content = describe === null ? featureContent(entry.body, entry.tree_id) : describe(entry as never);
     const isValid =
       typeof content.run_id === 'string' && typeof content.label === 'string' && Number.isSafeInteger(content.time);
     return isValid && typeof content.step === 'number' ? content : UNREADABLE_ROW;

@@ -60,7 +60,10 @@ export function applyTurn(
   const isRecorded = inputs.length > 0;
   const activationInputs = isRecorded && run !== null ? withRefs(inputs, [specRef(turn.state.spec, base.case_id)]) : [];
   if (run !== null)
-    enqueuer.spawnChild('orchestrator', { id: run.run_id, input: { run, is_activation: true, inputs: activationInputs } });
+    enqueuer.spawnChild('orchestrator', {
+      id: run.run_id,
+      input: { run, is_activation: true, inputs: activationInputs },
+    });
   for (const body of turn.events) enqueuer.emit({ type: 'feature_entry', entry_type: 'session_event', body });
   if (run !== null && verdict !== null) {
     enqueuer.sendTo(run.run_id, { type: 'AUTHORIZE', verdict, overlay: null, digest: null });

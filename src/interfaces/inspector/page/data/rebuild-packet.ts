@@ -2,7 +2,7 @@
 // says that it does not. Materials are content: a service records readings of them.
 
 import { canonicalJson } from '../../../../core/contract/canonical-json.js';
-import type { Packet, PacketMaterial } from '../../../../features/sessions/inspected-session.js';
+import type { Packet, PacketMaterial } from '../../../../features/sessions/packets.js';
 import {
   stepPacket,
   type GateFinding,
