@@ -34,6 +34,11 @@ export default tseslint.config(
     files: ['test/interfaces/inspector/page/chromium/**/*.ts', 'test/docs/site.campaign.test.ts'],
     languageOptions: { parserOptions: { projectService: false, project: 'tsconfig.chromium.json' } },
   },
+  {
+    // Its inputs and entries would be those of all sources.
+    files: ['test/docs/extending/*.ts'],
+    languageOptions: { parserOptions: { projectService: false, project: 'tsconfig.extending.json' } },
+  },
   { files: ['test/**/*.ts'], rules: { '@typescript-eslint/no-non-null-assertion': 'off' } },
   { files: ['**/*.js', '**/*.mjs', 'jest.config.ts'], ...tseslint.configs.disableTypeChecked },
 );

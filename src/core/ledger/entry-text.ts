@@ -27,8 +27,8 @@ export function bodyText(entry: Entry): string {
       return eventText(entry.body);
     case 'step_trace':
       return traceText(entry.body);
-    case 'session_event':
-      return canonicalJson(entry.body);
+    default:
+      return canonicalJson((entry as Entry).body);
   }
 }
 

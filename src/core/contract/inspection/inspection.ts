@@ -3,6 +3,7 @@
 // *moves* (transitions) that machines made before the next entry was written. A position in that list is the log index
 // of an entry and a number of moves after it.
 
+import type { EntryType } from '../run/entry.js';
 import type { PolicyCoverage } from '../evidence/coverage-proof.js';
 import type { NEEDS_APPROVAL } from './needs-approval.js';
 import type { RunKind, RunState } from '../run/run-state.js';
@@ -85,7 +86,7 @@ export interface EventRow {
   /** The run that the entry is about; for events of a session itself, the root of its tree. */
   readonly run_id: string;
   readonly tree_id: string;
-  readonly type: 'input' | 'run_created' | 'audit_event' | 'step_trace' | 'session_event';
+  readonly type: EntryType;
   /** What happened, in a few words: `proposal`, `authz deny`, `running`, `SUCCESS`, `needs approval`, `gate_passed`. */
   readonly label: string;
   readonly tone: Tone;

@@ -1,0 +1,70 @@
+// A ledger with entries of a feature that this installation does not have: what the feature has recorded is reported as
+// not checked, and everything else is verified.
+
+import { describe, expect, test } from '@jest/globals';
+import { installedVocabularies } from '../../src/core/contract/run/feature-vocabulary.js';
+import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { Fold } from '../../src/kernel/fold.js';
+import type { StoredEntry } from '../../src/engine/ports/ledger/ledger-store.js';
+import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
+import { memoryHeadStore } from '../../src/stores/memory/memory-head-store.js';
+import { ForwardingStore } from '../fixtures/forwarding-store.js';
+import { readGolden } from '../fixtures/golden-store.js';
+
+const NEEDS = 'the feature sessions has recorded this, and this installation does not have it';
+
+describe('a ledger of a feature that is not installed', () => {
+  test('is verified but for the trees of the feature, which are not checked', async () => {
+    expect(installedVocabularies()).toEqual([]);
+    const verdict = await readGolden('everything', (reader) => reader.verify());
+    expect(verdict).toMatchObject({ ok: false, verdict: 'by_hash_alone', problems: [] });
+    const { withheld } = verdict as { readonly withheld: { readonly trees: number; readonly unsupported?: unknown } };
+    expect(withheld.trees).toBe(1);
+    expect(withheld.unsupported).toMatchObject([{ tree_id: expect.stringMatching(/^ses_/) as unknown, needs: NEEDS }]);
+  });
+
+  test('replays but for the trees of the feature', async () => {
+    const report = await readGolden('everything', (reader) => reader.replay());
+    expect(report).toMatchObject({ ok: false, verdict: 'by_hash_alone', difference: null });
+    expect(report.not_recomputed).toMatchObject([{ needs: NEEDS }]);
+  });
+
+  test('is still altered if an entry of the feature is changed', async () => {
+    const found = await readGolden('everything', async (reader, store) => {
+      for await (const entry of store.log()) if (entry.text.includes('"feature":"sessions"')) return entry;
+      return null;
+    });
+    const text = found!.text.replace('"kind":"open_session"', '"kind":"open_other"');
+    const { verdict } = await readGolden('everything', async (_reader, store) => {
+      const changed = new ForwardingStore(store);
+      changed.log = async function* (from?: number): AsyncGenerator<StoredEntry> {
+        for await (const entry of store.log(from)) {
+          yield entry.log_index === found!.log_index ? { ...entry, text } : entry;
+        }
+      };
+      return new LedgerReader(changed, memoryHeadStore(await store.head())).verify();
+    });
+    expect(verdict).toBe('refused');
+  });
+});
+
+describe('a fold', () => {
+  const entryOf = (body: object): { readonly seq: number; readonly text: string } => ({
+    seq: 0,
+    text: canonicalJson({ body, prev: '0'.repeat(64), seq: 0, tree_id: 'run_a', type: 'input' }),
+  });
+
+  test('names the feature of an input that it lacks', () => {
+    const outcome = new Fold('run_a').apply(entryOf({ feature: 'tags', kind: 'tag' }), []);
+    expect(outcome).toMatchObject({
+      unsupported: { code: 'LEDGER_UNSUPPORTED', message: expect.stringContaining('tags') as unknown },
+    });
+  });
+
+  test.each([{ kind: 'tag' }, { feature: 'No Name', kind: 'tag' }, { feature: 7, kind: 'tag' }])(
+    'takes an unknown input without the name of a feature as a difference: %j',
+    (body) => {
+      expect(new Fold('run_a').apply(entryOf(body), [])).toMatchObject({ difference: { rule: 'entry.unexpected' } });
+    },
+  );
+});
