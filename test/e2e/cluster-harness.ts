@@ -1,8 +1,8 @@
 // Several processes of the command on one ledger in PostgreSQL: real processes, homes, addresses and signals.
 
+import type { statusJson } from '../../src/interfaces/cli/commands/cluster/cluster-status.js';
 import { expect } from '@jest/globals';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ClusterStatus } from '../../src/engine/ports/ledger/cluster.js';
 import { execute } from '../stores/postgres/postgres-harness.js';
 import type { Postgres } from '../fixtures/postgres.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
@@ -28,6 +28,9 @@ export interface Server {
 export async function until(check: () => Promise<boolean>): Promise<void> {
   while (!(await check())) await delay(100);
 }
+
+/** What `cluster status --json` prints. */
+type StatusJson = ReturnType<typeof statusJson>;
 
 export class CommandCluster {
   readonly folder = tempFolder();
@@ -93,10 +96,10 @@ export class CommandCluster {
     return { command, url, ask };
   }
 
-  async status(): Promise<ClusterStatus> {
+  async status(): Promise<StatusJson> {
     const { status, stdout } = await this.run('cluster', 'status', '--home', 'a', '--json');
     expect(status).toBe(0);
-    return JSON.parse(stdout) as ClusterStatus;
+    return JSON.parse(stdout) as StatusJson;
   }
 
   async verify(): Promise<void> {

@@ -59,7 +59,7 @@ campaign('a worker without the sandbox volume', () => {
       const alone = await post(steps(front, run_id), agent, think());
       expect([alone.status, alone.headers.get('turnpike-worker')]).toEqual([421, null]);
       const worker = await cluster.serve('a', '--advertise', 'http://worker.example:7391');
-      await until(async () => (await cluster.status()).workers.length === 2);
+      await until(async () => (await cluster.status()).performers.length === 2);
       await until(async () => (await post(steps(front, run_id), agent, think())).headers.has('turnpike-worker'));
       const refused = await post(steps(front, run_id), agent, write('/sandbox/a.md', 'one'));
       expect(refused.status).toBe(421);
@@ -72,7 +72,7 @@ campaign('a worker without the sandbox volume', () => {
       expect(await done.text()).toContain('SUCCESS');
       const trace = await front.ask(`/runs/${run_id}/tree`, reader);
       expect(trace).toMatchObject({ status: 200, text: expect.stringContaining(run_id) });
-      expect((await cluster.status()).workers.map(({ volume_id }) => volume_id === null)).toEqual([true, false]);
+      expect((await cluster.status()).performers.map(({ volume_id }) => volume_id === null)).toEqual([true, false]);
       const ended = await post(`${front.url}/api/v1/agents/${run_id}/end`, agent, '{}');
       expect(await ended.json()).toMatchObject({ state: 'completed' });
       expect(existsSync(join(cluster.folder, 'f/sandbox'))).toBe(false);

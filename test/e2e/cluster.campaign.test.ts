@@ -148,11 +148,11 @@ campaign('several turnpike serve on one ledger', () => {
       const run_id = await startRun(a, agent);
       for (const server of [a, b, c, a, b, c]) expect(await step(server, agent, run_id)).toBe('SUCCESS');
       expect(await step(b, agent, run_id, write('/sandbox/a.md', 'one'))).toBe('SUCCESS');
-      expect((await cluster.status()).workers).toHaveLength(3);
+      expect((await cluster.status()).performers).toHaveLength(3);
       await a.command.kill();
       for (const server of [b, c, c, b]) expect(await step(server, agent, run_id)).toBe('SUCCESS');
-      await until(async () => (await cluster.status()).workers.length === 2);
-      expect((await cluster.status()).workers).toMatchObject([
+      await until(async () => (await cluster.status()).performers.length === 2);
+      expect((await cluster.status()).performers).toMatchObject([
         { connected: true, over_at: null, version: expect.any(String), address: b.url },
         { connected: true, over_at: null, address: c.url },
       ]);
@@ -168,7 +168,7 @@ campaign('several turnpike serve on one ledger', () => {
       expect(metrics).toMatch(/turnpike_cluster_merge_delay_seconds [0-9.]+\n/);
       await cluster.verify();
       for (const server of [b, c]) expect(await server.command.stop()).toMatchObject({ status: 0 });
-      expect((await cluster.status()).workers).toEqual([]);
+      expect((await cluster.status()).performers).toEqual([]);
       await cluster.verify();
     },
     MS_MAX,
@@ -277,7 +277,7 @@ campaign('several turnpike serve on one ledger', () => {
       const run_id = await startRun(a, agent);
       const rule = ['--home', 'a', '--reason', 'an incident'];
       expect(await cluster.run('policy', 'deny', ...rule, '--action', 'WRITE_FILE')).toMatchObject({ status: 0 });
-      expect((await cluster.status()).workers).toMatchObject([{ overlay_epoch: 1 }, { overlay_epoch: 1 }]);
+      expect((await cluster.status()).performers).toMatchObject([{ overlay_epoch: 1 }, { overlay_epoch: 1 }]);
       for (const server of [a, b]) {
         expect(await step(server, agent, run_id, write('/sandbox/a.md', 'x'))).toBe('DENIED');
         expect(await step(server, agent, run_id)).toBe('SUCCESS');
@@ -371,11 +371,11 @@ campaign('turnpike worker', () => {
       const mcp = new Command(['mcp', '127.0.0.1:0', '--http', '--home', 'b'], cluster.folder);
       await mcp.says(/bearer token in/);
       expect(await cluster.run('runs', '--home', 'a')).toMatchObject({ status: 0 });
-      expect((await cluster.status()).workers).toHaveLength(2);
+      expect((await cluster.status()).performers).toHaveLength(2);
       await mcp.kill();
-      await until(async () => (await cluster.status()).workers.length === 1);
+      await until(async () => (await cluster.status()).performers.length === 1);
       expect(await worker.stop()).toMatchObject({ status: 0 });
-      expect((await cluster.status()).workers).toEqual([]);
+      expect((await cluster.status()).performers).toEqual([]);
       await cluster.verify();
     },
     MS_MAX,
