@@ -23,18 +23,10 @@ const suites = {
 
 /** These decide no input of a tree, or do it to test something else: another interpreter shows nothing in them. */
 const WITHOUT_TREES = [
-  // Documents, schemas and costs: pure functions.
-  'features/(sessions/spec/parse-spec|models/(conversation|agent-schemas))',
   // Parts that are tested by themselves, on entries that are written by hand.
   'engine/(reservations/case-reservations|head-writer|timers)',
-  'runtime/case/case-history',
-  'features/(exports/verify/verify-bag|promotions/content-search|sessions/checks/check-effects)',
-  'features/(exports/bag(it)?|identity/provider|policy-lint|telemetry/otel|upstreams/mcp)/.*',
-  'features/hooks/(client-files/|clients/|dialects|offered-tools|opencode-plugin|recorded-events).*',
-  '(features/simulation|home/policy)/.*',
   // What folds recorded histories: `kernel/oracle` compares the interpreters.
   'kernel/replay/.*',
-  'runtime/storage/storage-guard',
   // What a machine offers: the kernel of a disk.
   'crash/mount-namespace',
 ];
@@ -72,7 +64,10 @@ const config: Config = {
     {
       ...suites,
       displayName: 'xstate',
-      testMatch: ['<rootDir>/test/{kernel,engine,runtime,home,features,host,simulation,crash}/**/*.test.ts'],
+      testMatch: [
+        '<rootDir>/test/{kernel,engine,simulation,crash,runtime/agents}/**/*.test.ts',
+        '<rootDir>/test/features/sessions/*.test.ts',
+      ],
       // Of campaigns only the kills: the others are the same in full size, start the built command, or damage disks.
       testPathIgnorePatterns: [
         '/test/(?!crash/crash\\.).*\\.campaign\\.test\\.ts$',

@@ -46,7 +46,7 @@ const PARTS = [
     title: 'Explanation',
     pages: [
       'README.md',
-      ...below('docs/explanation', 'run-tree', 'life-of-a-step', 'ledger-and-proofs', 'trust'),
+      ...below('docs/explanation', 'run-tree', 'life-of-a-step', 'ledger-and-proofs', 'trust', 'extending'),
       ...below('docs', 'trust', 'guarantees'),
       'SECURITY.md',
     ],

@@ -253,38 +253,42 @@ const copy = (from: LedgerLocation, to: LedgerLocation) => copyHome({ from, to, 
         encoding: 'utf8',
       });
 
-    test.each(['SQLite to PostgreSQL', 'PostgreSQL to SQLite'])('%s', async (direction) => {
-      const isToPostgres = direction === 'SQLite to PostgreSQL';
-      const newTarget = isToPostgres ? newPostgres : newHome;
-      const from = isToPostgres ? source : newPostgres();
-      if (!isToPostgres) await copy(source, from);
-      mkdirSync(programs, { recursive: true });
-      const stepsFile = join(programs, 'steps');
-      const whole = run(from, newTarget(), { STEPS: stepsFile });
-      expect([whole.status, whole.stderr]).toEqual([0, '']);
-      expect(await reopenHome(from)).not.toBeNull();
-      const steps = Number(readFileSync(stepsFile, 'utf8'));
-      expect(steps).toBeGreaterThan(2 * KILLS);
-      for (let kill = 1; kill <= KILLS; kill += 1) {
-        const to = newTarget();
-        // The last kills are one operation apart: at the end the marks are removed.
-        const at = kill <= KILLS / 2 ? Math.ceil((2 * steps * kill) / KILLS) - kill : steps - (KILLS - kill);
-        expect(run(from, to, { KILL_AT: String(Math.max(at, 1)) }).signal).toBe('SIGKILL');
-        const copiedTo = await reopenHome(from);
-        const isThere = existsSync(to.paths.keys);
-        const opened = await open(to).then(
-          async (turnpike) => turnpike.close().then(() => 'opened'),
-          (error: unknown) => (error as { code?: string }).code,
-        );
-        // A kill after the last mark was removed leaves a whole copy; one before the first mark leaves nothing.
-        if (opened === 'opened') {
-          if (isThere) expect(copiedTo).not.toBeNull();
-          continue;
+    test.each(['SQLite to PostgreSQL', 'PostgreSQL to SQLite'])(
+      '%s',
+      async (direction) => {
+        const isToPostgres = direction === 'SQLite to PostgreSQL';
+        const newTarget = isToPostgres ? newPostgres : newHome;
+        const from = isToPostgres ? source : newPostgres();
+        if (!isToPostgres) await copy(source, from);
+        mkdirSync(programs, { recursive: true });
+        const stepsFile = join(programs, 'steps');
+        const whole = run(from, newTarget(), { STEPS: stepsFile });
+        expect([whole.status, whole.stderr]).toEqual([0, '']);
+        expect(await reopenHome(from)).not.toBeNull();
+        const steps = Number(readFileSync(stepsFile, 'utf8'));
+        expect(steps).toBeGreaterThan(2 * KILLS);
+        for (let kill = 1; kill <= KILLS; kill += 1) {
+          const to = newTarget();
+          // The last kills are one operation apart: at the end the marks are removed.
+          const at = kill <= KILLS / 2 ? Math.ceil((2 * steps * kill) / KILLS) - kill : steps - (KILLS - kill);
+          expect(run(from, to, { KILL_AT: String(Math.max(at, 1)) }).signal).toBe('SIGKILL');
+          const copiedTo = await reopenHome(from);
+          const isThere = existsSync(to.paths.keys);
+          const opened = await open(to).then(
+            async (turnpike) => turnpike.close().then(() => 'opened'),
+            (error: unknown) => (error as { code?: string }).code,
+          );
+          // A kill after the last mark was removed leaves a whole copy; one before the first mark leaves nothing.
+          if (opened === 'opened') {
+            if (isThere) expect(copiedTo).not.toBeNull();
+            continue;
+          }
+          expect(opened).toBe('LEDGER_UNAVAILABLE');
+          await copy(from, to);
+          expect(await dumpLedger(to)).toEqual(expected);
         }
-        expect(opened).toBe('LEDGER_UNAVAILABLE');
-        await copy(from, to);
-        expect(await dumpLedger(to)).toEqual(expected);
-      }
-    });
+      },
+      480_000,
+    );
   });
 });
