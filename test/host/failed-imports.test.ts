@@ -89,6 +89,6 @@ test('a request of a hook gets an error on its connection, and the socket serves
       socket.write(`${JSON.stringify(request)}\n`);
     });
   expect(await send({ id: 1, op: 'hook' })).toMatchObject({ id: null, ok: false, error: { code: 'INVARIANT' } });
-  expect(errors).toEqual(['the hooks of coding agents cannot be loaded']);
+  expect(errors).toEqual(['what a request of the control socket needs cannot be loaded']);
   expect(await send({ id: 1, op: 'ping' })).toEqual({ id: 1, ok: true, result: {} });
 });

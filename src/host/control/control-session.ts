@@ -30,6 +30,7 @@ import type {
   Resolution,
 } from '../../features/promotions/high-risk-options.js';
 import type { RemoteAgents } from '../../runtime/agents/remote-agents.js';
+import type { SessionRequest } from '../../features/sessions/session-request.js';
 import type { Sessions } from '../../features/sessions/sessions.js';
 
 /** Limit of pending requests per connection; further ones are refused. */
@@ -60,8 +61,12 @@ export interface ControlHost {
 }
 
 type HookEnvelope = Extract<ControlRequest, { op: 'hook' }>;
+type SessionEnvelope = Extract<ControlRequest, { op: 'session' }>;
 /** A request all of whose members match their schema. */
-type ValidRequest = Exclude<ControlRequest, HookEnvelope> | HookRequest;
+type ValidRequest =
+  | Exclude<ControlRequest, HookEnvelope | SessionEnvelope>
+  | HookRequest
+  | (SessionEnvelope & { readonly question: SessionRequest });
 
 interface ConnectionRun<Run> {
   readonly run: Run;
@@ -114,7 +119,7 @@ export class ControlSession {
 
   async #receive(line: Uint8Array): Promise<void> {
     const received = parseMessage(ControlRequest, line);
-    const request = received?.op === 'hook' ? await this.#parseHook(received) : received;
+    const request = received === null ? null : await this.#parse(received);
     if (request === null) throw usageError('this is not a request of the control socket');
     if (this.#pending.size >= PENDING_REQUESTS_MAX) {
       const message = `${PENDING_REQUESTS_MAX} requests of this connection already wait`;
@@ -127,13 +132,16 @@ export class ControlSession {
     this.#pending.add(pendingResponse);
   }
 
-  /** @returns null if the members do not match the schema, which is loaded here */
-  async #parseHook(received: HookEnvelope): Promise<HookRequest | null> {
+  /** Checks the members whose schema belongs to a feature, which is loaded here. @returns null if they do not match */
+  async #parse(received: ControlRequest): Promise<ValidRequest | null> {
+    if (received.op !== 'hook' && received.op !== 'session') return received;
     try {
-      const schemas = await import('./hook-request.js');
-      return asInstance(schemas.HookRequest, received);
+      if (received.op === 'hook') return asInstance((await import('./hook-request.js')).HookRequest, received);
+      const { SessionRequest } = await import('../../features/sessions/session-request.js');
+      const question = asInstance(SessionRequest, received.question);
+      return question === null ? null : { ...received, question };
     } catch (error) {
-      this.#host.log.error('the hooks of coding agents cannot be loaded', { error });
+      this.#host.log.error('what a request of the control socket needs cannot be loaded', { op: received.op, error });
       throw error;
     }
   }
@@ -148,11 +156,8 @@ export class ControlSession {
     }
   }
 
-  /** @throws UsageError if the question does not match the schema, which is loaded here */
-  async #answerSession(received: object): Promise<unknown> {
-    const { runSessionRequest, SessionRequest } = await import('../../features/sessions/session-request.js');
-    const question = asInstance(SessionRequest, received);
-    if (question === null) throw usageError('this is not a request to a session');
+  async #answerSession(question: SessionRequest): Promise<unknown> {
+    const { runSessionRequest } = await import('../../features/sessions/session-request.js');
     return runSessionRequest(this.#host.sessions, question);
   }
 
