@@ -10,15 +10,15 @@ import { readShippedCharts } from '../../../src/system/shipped-charts.js';
 import { CHART_METRICS, labelText, labelWidth } from '../../../src/core/contract/inspection/chart-text.js';
 import type { JsonObject } from '../../../src/core/contract/json.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
-import { createMachines, machineDefinitions } from '../../../machines/index.js';
+import { SESSIONS } from '../../../src/features/sessions/tree/session-tree.js';
+import { definitionsOf } from '../../../src/kernel/pinned-policy.js';
 import { machineChartOf, chartsOf } from '../../../src/kernel/replay/machine-chart.js';
 import { built } from '../../docs/built.js';
 import { testPolicy } from '../../fixtures/policy.js';
 import { ROOT } from '../../root.js';
 
 const policy = testPolicy();
-const machines = createMachines(policy);
-const charts = chartsOf(JSON.parse(machineDefinitions(machines, policy.catalogue)) as JsonObject);
+const charts = chartsOf(JSON.parse(definitionsOf(policy, SESSIONS.root)) as JsonObject);
 const laidOut = new Map<string, Layouts>();
 
 const worker = new LayoutWorker();
