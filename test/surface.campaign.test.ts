@@ -13,6 +13,8 @@ const FIXTURE = 'test/fixtures/surface.txt';
 
 const RENAMED = 'a second name from before the types were renamed; the first stays';
 
+const LEASES = 'a worker has leases, no duties: claimLeases, hasLeases, releaseLeases, returnLeases';
+
 /**
  * Lines of the fixture that the code has no more, each with its reason; the members of an export go with it. Writing
  * the fixture anew keeps them, so that a lost line always has a reason.
@@ -35,6 +37,11 @@ const GONE: Readonly<Record<string, string>> = {
   'export ./mcp StdioServing': RENAMED,
   'export ./replay RunAt': RENAMED,
   'export ./replay SessionAt': RENAMED,
+  'export-member ./machines Machines.session': 'sessions are a feature: `createSessionMachine` makes their machine',
+  'export-member ./postgres SharedLedgerStore.claimDuties': LEASES,
+  'export-member ./postgres SharedLedgerStore.hasDuties': LEASES,
+  'export-member ./postgres SharedLedgerStore.releaseDuties': LEASES,
+  'export-member ./postgres SharedLedgerStore.returnDuties': LEASES,
   'export-member . LedgerStore.allowRotations':
     'it switched a store of an older format; format 1 has rotations from the start',
   'export-member ./postgres SharedLedgerStore.allowRotations':

@@ -1,5 +1,6 @@
 // The ledger of `npm start`: a session, an attack and both together, checked against the contract from outside.
 
+import '../fixtures/features.js';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
 // `turnpike mcp` as a client starts it: a process that may be killed at any time.
 
+import '../fixtures/features.js';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import {
   Client as ModernClient,

@@ -1,6 +1,7 @@
 // A spec of three phases and twelve tasks. The official MCP client works through it while its server is killed between
 // calls. People act through the command line at the same time.
 
+import '../fixtures/features.js';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
