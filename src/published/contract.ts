@@ -3,9 +3,6 @@
 import { entryTypes, type EntryType } from '../core/contract/run/entry.js';
 
 export * from '../core/contract/index.js';
-// What sessions record is part of the types of inputs and entries.
-export type { SessionEvent } from '../features/sessions/contract/session-event.js';
-export type { OpenSessionInput, SessionInput } from '../features/sessions/contract/session-input.js';
 
 /** The types of ledger entries. */
 export const ENTRY_TYPES: readonly EntryType[] = [...entryTypes(), 'session_event'];

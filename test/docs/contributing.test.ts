@@ -8,8 +8,8 @@ import { filesIn, ROOT, textOf } from '../sources.js';
 
 const PAGES = ['docs/contributing.md', 'AGENTS.md', 'CONTRIBUTING.md'];
 /** Of use without a checkout too. */
-const PACKED_PAGES = ['README.md', 'SECURITY.md', 'CHANGELOG.md'];
-const TOP_PAGES = [...PACKED_PAGES, 'CONTRIBUTING.md', 'AGENTS.md'];
+const PACKED_PAGES = ['README.md', 'SECURITY.md'];
+const TOP_PAGES = [...PACKED_PAGES, 'CHANGELOG.md', 'CONTRIBUTING.md', 'AGENTS.md'];
 const CHANGES = [
   'action',
   'error code',

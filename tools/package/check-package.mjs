@@ -16,11 +16,11 @@ const SHIPPED = [
   /^dist\/inspector\//,
   /^dist\/(?:charts\.json|help\.json|hook\.mjs|licenses\.txt|turnpike\.1)$/,
   // docs/.npmignore leaves out what only works in a checkout.
-  /^docs\/(?!(?:decisions|pictures|examples\/(?:cluster|demo)|how-to\/source)\/|(?:architecture|contributing|performance)\.md)/,
+  /^docs\/(?!(?:decisions|pictures|examples\/(?:cluster|demo)|how-to\/source)\/|(?:architecture|contributing|performance|explanation\/extending)\.md)/,
   /^policies\//,
   /^(?:Dockerfile|packaging\/(?:turnpike\.service|opencode\/turnpike\.js))$/,
   /^src\/core\/identity\/tables\/LICENSE$/,
-  /^(?:README|CHANGELOG|SECURITY)\.md$/,
+  /^(?:README|SECURITY)\.md$/,
   /^(?:LICENSE|llms\.txt|package\.json)$/,
 ];
 /** What a user looks for. */
