@@ -113,6 +113,7 @@ interface CoreEntryBodies {
 export interface FeatureEntries {}
 /** The body of each type of entry. */
 export type EntryBodies = CoreEntryBodies & FeatureEntries;
+/** The types of entries: those of core, and those that features add. */
 export type EntryType = keyof EntryBodies;
 export type EntryBody<T extends EntryType> = EntryBodies[T];
 
