@@ -27,6 +27,7 @@ import { isJsonObject } from '../core/contract/json.js';
 import { storedPayloadRef } from '../core/contract/run/payload-prefix.js';
 import { canonicalJson } from '../core/contract/canonical-json.js';
 import { optionalValues } from '../core/contract/policy/pins.js';
+import { INPUT_SCHEMAS } from '../core/contract/run/input.js';
 import { isRecordedInput } from '../core/contract/validators.js';
 import type { LedgerError } from '../core/errors.js';
 import type { Decision } from './decision.js';
@@ -113,7 +114,8 @@ export class Fold {
 
   #applyInput(found: RecordedEntry, storedArtifacts: readonly StoredArtifact[]): FoldResult {
     const body = parseInputBody(found.text);
-    const missing = missingFeature(body);
+    // An input of core is judged by its schema, whatever else it names.
+    const missing = isOfCore(body) ? null : missingFeature(body);
     if (missing !== null) return { unsupported: missingFeatureError(missing) };
     const recorded = isRecordedInput(body) ? body : null;
     if (recorded === null) {
@@ -242,6 +244,9 @@ function findMismatch(references: readonly ArtifactRef[], artifacts: readonly St
   }
   return null;
 }
+
+const isOfCore = (body: unknown): boolean =>
+  isJsonObject(body) && typeof body['kind'] === 'string' && Object.hasOwn(INPUT_SCHEMAS, body['kind']);
 
 /** Parses the body of an input; null if it is malformed. The text may have been tampered with; the fold verifies it. */
 function parseInputBody(text: string): unknown {

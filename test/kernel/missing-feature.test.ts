@@ -61,10 +61,12 @@ describe('a fold', () => {
     });
   });
 
-  test.each([{ kind: 'tag' }, { feature: 'No Name', kind: 'tag' }, { feature: 7, kind: 'tag' }])(
-    'takes an unknown input without the name of a feature as a difference: %j',
-    (body) => {
-      expect(new Fold('run_a').apply(entryOf(body), [])).toMatchObject({ difference: { rule: 'entry.unexpected' } });
-    },
-  );
+  test.each([
+    { feature: 'tags', kind: 'end' },
+    { kind: 'tag' },
+    { feature: 'No Name', kind: 'tag' },
+    { feature: 7, kind: 'tag' },
+  ])('takes an unknown input without the name of a feature as a difference: %j', (body) => {
+    expect(new Fold('run_a').apply(entryOf(body), [])).toMatchObject({ difference: { rule: 'entry.unexpected' } });
+  });
 });
