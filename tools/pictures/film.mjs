@@ -41,7 +41,7 @@ async function showLiveRuns(page, camera) {
   await click(page, camera, page.locator(`[role="treeitem"]:has-text("${CASE}") + [role="treeitem"]`), caption);
   await see(page, '.crumbs .pill', 'completed');
   await see(page, '.chart', 'completed');
-  await see(page, '.events .row.move', /stepped.*completed/);
+  await see(page, '.events .row.move', /stepEnded.*completed/);
   await camera.moment(page, 'a run');
   await camera.frame(page, 1_400, 'One run: an agent with 81 steps. What was denied?');
 }

@@ -48,7 +48,7 @@ export const SCENES = [
     view: ({ run }) => `run=${run}`,
     async reach(page, size) {
       await see(page, '.chart', 'completed');
-      if (size === DESK) await see(page, '.events .row.move', /stepped.*completed/);
+      if (size === DESK) await see(page, '.events .row.move', /stepEnded.*completed/);
       await see(page, '.badge', 'Chain verified');
       await page.locator('.badge').click();
       await see(page, '.popover', 'its signature is valid, the root matches');
@@ -70,7 +70,7 @@ export const SCENES = [
       await see(page, '.badge', 'Chain verified');
       if (size === DESK) {
         await see(page, '.chart', 'VALIDATE_SCHEMA');
-        await see(page, '.events .row.move', /stepped.*ready/);
+        await see(page, '.events .row.move', /stepEnded.*ready/);
         await see(page, '.details .entry', SCRIPT);
         await scrollTo(page, '.details', '.details .entry');
       } else {

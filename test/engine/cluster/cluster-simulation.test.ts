@@ -10,12 +10,14 @@ const ALL_SEEDS = Array.from({ length: 15 }, (_, index) => index + 1);
 const SEEDS = sized(1, ALL_SEEDS.length);
 const SHORT_SEEDS = sized(30, 200);
 const INPUTS = sized(120, 400);
+/** A client gives up after eight tries. A history with fewer answers would check little. */
+const ANSWERS_MIN = INPUTS / 4;
 
 describe('workers of one ledger that fail', () => {
   test.each(ALL_SEEDS.slice(0, SEEDS))('S4-80, D4: clients, ledger and effects agree, seed %i', async (seed) => {
     const report = await simulateCluster({ seed, inputs: INPUTS });
     expect(report.violations).toEqual([]);
-    expect(report.operations.unknown).toBeLessThan(report.operations.ok);
+    expect(report.operations.ok).toBeGreaterThan(ANSWERS_MIN);
     expect(report.effects).toBeGreaterThan(5);
   });
 });
@@ -29,7 +31,7 @@ describe('workers of one ledger that fail, near the quota of a case', () => {
     async (seed) => {
       const report = await simulateCluster({ seed, inputs: INPUTS, hasQuota: true });
       expect(report.violations).toEqual([]);
-      expect(report.operations.unknown).toBeLessThan(report.operations.ok);
+      expect(report.operations.ok).toBeGreaterThan(ANSWERS_MIN);
       expect(report.effects).toBeGreaterThan(5);
     },
   );
@@ -53,7 +55,7 @@ describe('workers of one ledger that fail while they ask decision points', () =>
   test.each(ALL_SEEDS.slice(0, SEEDS))('every step is decided and has an outcome, seed %i', async (seed) => {
     const report = await simulateCluster({ seed, inputs: INPUTS, hasDecisionPoints: true });
     expect(report.violations).toEqual([]);
-    expect(report.operations.unknown).toBeLessThan(report.operations.ok);
+    expect(report.operations.ok).toBeGreaterThan(ANSWERS_MIN);
     expect(report.effects).toBeGreaterThan(5);
   });
 

@@ -83,13 +83,17 @@ describe('planted faults of the quota', () => {
   });
 });
 
+/**
+ * With decision points, because a commit that reserves a part of the quota is decided again after a refusal (W2 of
+ * shared-writer.ts), which hides a wrong refusal. A question to a decision point reserves nothing.
+ */
 describe('planted faults of a shared store', () => {
   test.each(Object.entries(PLANTS))('the checks find a store that %s', async (_name, plant) => {
     const found: string[] = [];
     for (let seed = 1; seed <= SEEDS_MAX && found.length === 0; seed += 1) {
-      const { violations } = await simulateCluster({ seed, inputs: 150, plant }).catch((error: unknown) => ({
-        violations: [String(error)],
-      }));
+      const { violations } = await simulateCluster({ seed, inputs: 150, hasDecisionPoints: true, plant }).catch(
+        (error: unknown) => ({ violations: [String(error)] }),
+      );
       found.push(...violations);
     }
     expect(found).not.toEqual([]);
