@@ -18,11 +18,11 @@ import type { Account } from '../src/core/contract/run/budget.js';
 import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
 import type { TerminalState } from '../src/core/contract/run/run-state.js';
 import { LATEST_TIMESTAMP_MS } from '../src/core/contract/shapes.js';
-import { emptyBook, countBallot } from '../src/core/policy/approval/approval.js';
-import { EMPTY_LABEL } from '../src/core/policy/labels.js';
+import { emptyBook, countBallot } from '../src/core/policy/approval/approval-book.js';
+import { EMPTY_LABEL } from '../src/core/policy/label-rules.js';
 import type { Policy } from '../src/core/policy/policy.js';
 import { runCreatedDraft } from '../src/core/run/audit-events.js';
-import { limitsOf, openAccount } from '../src/core/run/budget.js';
+import { limitsOf, openAccount } from '../src/core/run/budget-account.js';
 import { voteEmissions, approvalPolicyFor } from './approval-ballot.js';
 import type { Emission } from './emission.js';
 import {

@@ -4,13 +4,18 @@
 import type { ApprovalBook } from '../src/core/contract/run/approval.js';
 import type { Account } from '../src/core/contract/run/budget.js';
 import type { TerminalState } from '../src/core/contract/run/run-state.js';
-import { approvalRuleFor, consume, requestApproval, approvalStatus } from '../src/core/policy/approval/approval.js';
+import {
+  approvalRuleFor,
+  consume,
+  requestApproval,
+  approvalStatus,
+} from '../src/core/policy/approval/approval-book.js';
 import { effectiveRule, ruleOfEntry } from '../src/core/policy/approval/obligation.js';
-import { joinLabels } from '../src/core/policy/labels.js';
+import { joinLabels } from '../src/core/policy/label-rules.js';
 import type { Policy } from '../src/core/policy/policy.js';
 import { invalidMax } from '../src/core/policy/limits.js';
 import { type RunEnd } from '../src/core/run/audit-events.js';
-import { charge } from '../src/core/run/budget.js';
+import { charge } from '../src/core/run/budget-account.js';
 import { withRefs } from './run-artifacts.js';
 import { denialEnd, failureEnd } from './run.js';
 import type { ApprovalUsedEvent } from './step.js';

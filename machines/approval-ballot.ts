@@ -13,11 +13,11 @@ import {
   type ApprovalPolicy,
   type ApprovalVerdict,
   type SuspensionCheck,
-} from '../src/core/policy/approval/approval.js';
+} from '../src/core/policy/approval/approval-book.js';
 import { ruleOfEntry } from '../src/core/policy/approval/obligation.js';
 import type { AuditTarget } from '../src/core/contract/run/audit-event.js';
 import type { RunContext } from '../src/core/contract/run/run-context.js';
-import { overlayVerdict } from '../src/core/policy/overlay.js';
+import { overlayVerdict } from '../src/core/policy/overlay-verdict.js';
 import type { Policy } from '../src/core/policy/policy.js';
 import { denyCondition, type Verdict } from '../src/core/policy/verdict.js';
 import { authzEvent, voteEvent } from '../src/core/run/audit-events.js';

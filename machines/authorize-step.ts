@@ -11,7 +11,7 @@ import type { GatheredFacts } from '../src/core/contract/run/effect.js';
 import type { Account, BudgetKind } from '../src/core/contract/run/budget.js';
 import type { Policy } from '../src/core/policy/policy.js';
 import type { Verdict } from '../src/core/policy/verdict.js';
-import { lackingKind } from '../src/core/run/budget.js';
+import { lackingKind } from '../src/core/run/budget-account.js';
 import {
   authorizeLane,
   authorizeWithFacts,

@@ -14,7 +14,12 @@ import { sha256 } from '../src/core/contract/hash.js';
 import type { WriteMode } from '../src/core/contract/policy/lanes.js';
 import type { RunContext } from '../src/core/contract/run/run-context.js';
 import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
-import { approvalDigest, approvalRuleFor, emptyBook, requestApproval } from '../src/core/policy/approval/approval.js';
+import {
+  approvalDigest,
+  approvalRuleFor,
+  emptyBook,
+  requestApproval,
+} from '../src/core/policy/approval/approval-book.js';
 import { effectiveRule } from '../src/core/policy/approval/obligation.js';
 import { withFindings } from '../src/core/policy/content/content-findings.js';
 import { type PrivilegedRequest } from '../src/core/policy/authorize-run.js';

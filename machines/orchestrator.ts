@@ -26,7 +26,7 @@ import { laneContext } from '../src/core/policy/authorize-run.js';
 import { authorizeAgentStart } from '../src/core/policy/authorize-with-overlay.js';
 import type { Policy } from '../src/core/policy/policy.js';
 import { runCreatedDraft } from '../src/core/run/audit-events.js';
-import { amountsOf, limitsOf, openAccount, reserve, settle } from '../src/core/run/budget.js';
+import { amountsOf, limitsOf, openAccount, reserve, settle } from '../src/core/run/budget-account.js';
 import type { AgentMachine } from './agent.js';
 import { withRefs } from './run-artifacts.js';
 import {

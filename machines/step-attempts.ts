@@ -5,7 +5,7 @@ import type { Label } from '../src/core/contract/policy/labels.js';
 import { childRunId } from '../src/core/contract/run/run-context.js';
 import { LATEST_TIMESTAMP_MS } from '../src/core/contract/shapes.js';
 import type { Policy } from '../src/core/policy/policy.js';
-import { amountsOf } from '../src/core/run/budget.js';
+import { amountsOf } from '../src/core/run/budget-account.js';
 import { executionFault } from '../src/core/step/authorization.js';
 import {
   retryAttempt,
@@ -13,7 +13,7 @@ import {
   requestHash,
   type Attempt,
 } from '../src/core/step/requests/mediated-request.js';
-import { isIdempotent, resultLabel, privilegedRequest } from '../src/core/step/requests/privileged-request.js';
+import { isIdempotent, resultLabel, privilegedRequest } from '../src/core/step/requests/action-request.js';
 import type { ExecutionCause } from '../src/core/contract/fault.js';
 import { findExhaustedBudget } from './authorize-step.js';
 import type { DoneEvent, RunOutput } from './run.js';

@@ -38,7 +38,7 @@ export type {
   AgentSchemas,
   AgentTurn,
   RequestOutcome,
-} from './engine/ports/agent.js';
+} from './engine/ports/agent-exchange.js';
 export type { ReviewOrder, Review } from './features/sessions/checks/reviewer.js';
 export type { Clock } from './engine/ports/clock.js';
 export type { Sandbox } from './engine/ports/effects/sandbox.js';

@@ -80,5 +80,6 @@ export const FILE_NAMES: Readonly<Record<string, string>> = {
   'src/published/contract.ts': 'the entry `turnpike/contract` of the package',
   'src/interfaces/inspector/inspect.ts': 'the entry `turnpike/inspect` of the package',
   'src/features/sessions/rules/agent-activity.ts': 'names both what agents report and how long they are silent',
-  'src/features/sessions/rules/progress.ts': 'how much of a spec a session has finished: statuses, gates and phases',
+  'src/features/sessions/rules/task-progress.ts':
+    'how much of a spec a session has finished: statuses, gates and phases',
 };

@@ -1,5 +1,6 @@
 // Style that a machine can judge. What it finds is listed as `file:line`, so that an editor can go there.
 
+import { basename } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import ts from 'typescript';
 import { filesIn, nodesOf, parse, textOf } from './sources.js';
@@ -49,6 +50,14 @@ describe('the top level', () => {
     const { dependencies, devDependencies } = JSON.parse(textOf('package.json')) as Record<string, object>;
     const packages = Object.keys({ ...dependencies, ...devDependencies });
     expect(packages).toEqual(expect.arrayContaining(['xstate', 'typebox', 'nanoid', 'winston', 'jest', 'esbuild']));
+  });
+});
+
+describe('file names', () => {
+  test('no two source files have one name, unless they are the index of a folder or the start of a program', () => {
+    const nameOf = (path: string): string => basename(path).replace(/\.tsx?$/, '');
+    const names = SOURCES.map(nameOf).filter((name) => name !== 'index' && name !== 'main');
+    expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([]);
   });
 });
 

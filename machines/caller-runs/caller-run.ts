@@ -13,7 +13,7 @@ import type { Policy } from '../../src/core/policy/policy.js';
 import type { Verdict } from '../../src/core/policy/verdict.js';
 import { denialFault } from '../../src/core/step/authorization.js';
 import { firstAttempt, mediatedContext, mediatedRequest } from '../../src/core/step/requests/mediated-request.js';
-import { reportTimeout } from '../../src/core/step/requests/privileged-request.js';
+import { reportTimeout } from '../../src/core/step/requests/action-request.js';
 import type { AgentMemory } from '../agent-memory.js';
 import { RUN_ENDING_DENIAL } from '../authorize-step.js';
 import type { MediatedRequest } from '../mediated-memory.js';

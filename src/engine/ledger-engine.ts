@@ -19,7 +19,7 @@ import type { Tree } from '../kernel/tree.js';
 import type { ErasureResult, LogHead } from './ports/ledger/ledger-store.js';
 import type { GrownTree } from './ports/ledger/shared-store.js';
 import { checkExternalHead } from '../core/ledger/verification/check-external-head.js';
-import { eraseCaseContent } from './erase-case.js';
+import { eraseCaseContent } from './erase-case-content.js';
 import { EffectStarter } from './effect-starter.js';
 import { EffectRunner } from './effect-runner.js';
 import { HeadWriter } from './head-writer.js';

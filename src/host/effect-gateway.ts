@@ -24,7 +24,7 @@ import {
   type RegistrationOptions,
   type Tool,
 } from '../runtime/effects/define-effects.js';
-import type { DecisionPoints } from '../runtime/effects/decision-points.js';
+import type { DecisionPoints } from '../runtime/effects/ask-decision-points.js';
 import { EXPORT_BUNDLE } from '../core/contract/evidence/export-bundle.js';
 import type { ExportEffects } from '../features/exports/export-effects.js';
 import { RecordEffects } from '../runtime/effects/record-effects.js';

@@ -1,6 +1,6 @@
 // The options of `openTurnpike`, and the environment that it builds from them.
 
-import { type WallMode } from '../sandbox/commands/command-runner.js';
+import { type WallMode } from '../sandbox/commands/walled-command-runner.js';
 import type { EngineFactory } from '../engine/tree-engine.js';
 import type { Inspector } from '../kernel/interpreter/inert-inspector.js';
 import type { Interpreter } from '../kernel/interpreter/interpreter.js';

@@ -2,13 +2,13 @@
 // come from a `StorageEnvironment`; `turnpike.ts` opens upstream servers and the control socket.
 
 import { resolve } from 'node:path';
-import { commandRunner } from '../sandbox/commands/command-runner.js';
-import { diskSpace } from '../system/files/disk-space.js';
+import { commandRunner } from '../sandbox/commands/walled-command-runner.js';
+import { diskSpace } from '../system/files/statfs-disk-space.js';
 import { keepProcessAlive } from '../system/keep-alive.js';
 import { nanoidIds } from '../system/nanoid-ids.js';
 import { overlayFile, overlayFiles } from '../home/policy/overlay-file.js';
 import { scheduleNextTurn, systemPace } from '../system/system-pace.js';
-import { policySource } from '../home/policy/policy-source.js';
+import { policySource } from '../home/policy/home-policy.js';
 import { ephemeralKey, sessionKey } from '../stores/keys/session-key.js';
 import { openSandbox } from '../sandbox/files/file-sandbox.js';
 import { sqliteHistoryCache } from '../stores/sqlite/sqlite-history-cache.js';
@@ -33,7 +33,7 @@ import { BoundedCalls } from '../runtime/effects/bounded-calls.js';
 import { CallLog } from '../runtime/effects/call-log.js';
 import { comparedOverlay } from './compared-overlay.js';
 import { httpDecisionService } from '../system/network/http-decision-service.js';
-import { DecisionPoints } from '../runtime/effects/decision-points.js';
+import { DecisionPoints } from '../runtime/effects/ask-decision-points.js';
 import { EffectGateway, type StartedRunEffects } from './effect-gateway.js';
 import type { ExportEffects, ExportParts } from '../features/exports/export-effects.js';
 import { RecordEffects } from '../runtime/effects/record-effects.js';

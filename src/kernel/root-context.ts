@@ -2,7 +2,7 @@ import type { OpenInput, OpeningInput, RunCreated } from '../core/contract/run/e
 import type { RunContext } from '../core/contract/run/run-context.js';
 import { TAXONOMY_FIELDS, type TaxonomyVersions } from '../core/contract/shapes.js';
 import { mapOptional } from '../core/contract/policy/pins.js';
-import { policyVersions } from '../core/policy/files/pins.js';
+import { policyVersions } from '../core/policy/files/policy-versions.js';
 
 /** The orchestrator acts as the platform: it governs no lane and has the role without lanes. */
 const PLATFORM_ACTOR = { actor_type: 'system', actor_id: 'turnpike' } as const;

@@ -5,7 +5,7 @@ import {
   inputDocument,
   SCHEMA_DOCUMENTS as CORE_DOCUMENTS,
   type SchemaDocument,
-} from '../core/contract/schema-documents.js';
+} from '../core/contract/core-schema-documents.js';
 import { SessionEvent } from '../features/sessions/contract/session-event.js';
 import { OpenSessionInput, SessionInput } from '../features/sessions/contract/session-input.js';
 import { SessionSpec } from '../features/sessions/contract/session-spec.js';

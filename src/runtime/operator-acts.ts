@@ -12,7 +12,7 @@ import { OPERATOR_ACTS, type ConcernedCase, type OperatorAction } from '../core/
 import { CaseId, Identifier, RunId } from '../core/contract/shapes.js';
 import type { NewInput, TreeEngine } from '../engine/tree-engine.js';
 import { LedgerError, RunError, usageError } from '../core/errors.js';
-import { EMPTY_LABEL } from '../core/policy/labels.js';
+import { EMPTY_LABEL } from '../core/policy/label-rules.js';
 import type { Ids } from '../engine/ports/ids.js';
 import type { LedgerStore } from '../engine/ports/ledger/ledger-store.js';
 import { asPerson, validateActor, validateField } from './agents/open-input.js';

@@ -6,7 +6,7 @@ import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync } from '
 import { join } from 'node:path';
 import { isFinishedBackup } from '../../src/features/backup/backup-manifest.js';
 import { restoreHome } from '../../src/features/backup/restore-home.js';
-import { policySource } from '../../src/home/policy/policy-source.js';
+import { policySource } from '../../src/home/policy/home-policy.js';
 import { winstonLog } from '../../src/system/winston-log.js';
 import { shippedContract } from '../../src/runtime/shipped-contract.js';
 import { turnpike } from '../interfaces/cli/fake-io.js';

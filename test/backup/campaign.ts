@@ -7,7 +7,7 @@ import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
-import { policySource } from '../../src/home/policy/policy-source.js';
+import { policySource } from '../../src/home/policy/home-policy.js';
 import { winstonLog } from '../../src/system/winston-log.js';
 import { openSqliteStore } from '../../src/stores/sqlite/sqlite-ledger-store.js';
 import { restoreHome } from '../../src/features/backup/restore-home.js';

@@ -2,7 +2,7 @@
 
 import { expect, test } from '@jest/globals';
 import type { SessionAnswer } from '../../src/features/sessions/contract/session-answer.js';
-import { SESSION_COMMANDS } from '../../src/interfaces/cli/commands/session/session.js';
+import { SESSION_COMMANDS } from '../../src/interfaces/cli/commands/session/session-command-list.js';
 import { initialised, jsonLines, put, turnpike } from '../interfaces/cli/fake-io.js';
 import { PLAIN, putSpec, reportOf, stepOf } from '../interfaces/cli/session-fixture.js';
 import { textOf } from '../sources.js';

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { join } from 'node:path';
 import { overlayFiles } from '../../src/home/policy/overlay-file.js';
 import { writeOverlay } from '../../src/home/policy/overlay-writer.js';
-import { TokenFile } from '../../src/stores/keys/token-book.js';
+import { TokenFile } from '../../src/stores/keys/token-file.js';
 import type { Entry } from '../../src/core/contract/run/entry.js';
 import { homePaths } from '../../src/home/home-paths.js';
 import { Bench, type BenchOptions } from '../fixtures/bench.js';

@@ -25,7 +25,7 @@ import { overlayFiles } from '../../src/home/policy/overlay-file.js';
 import { writeOverlay } from '../../src/home/policy/overlay-writer.js';
 import { sqliteHistoryCache } from '../../src/stores/sqlite/sqlite-history-cache.js';
 import { createSqliteStore, openSqliteStore } from '../../src/stores/sqlite/sqlite-ledger-store.js';
-import { TokenFile } from '../../src/stores/keys/token-book.js';
+import { TokenFile } from '../../src/stores/keys/token-file.js';
 import { nanoidIds } from '../../src/system/nanoid-ids.js';
 import { systemClock } from '../../src/system/system-clock.js';
 import { winstonLog } from '../../src/system/winston-log.js';

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { AgentEvent, AgentInput } from '../../machines/agent.js';
 import { artifactRef, type Artifact } from '../../src/core/contract/artifact-ref.js';
 import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';
-import { amountsOf } from '../../src/core/run/budget.js';
+import { amountsOf } from '../../src/core/run/budget-account.js';
 import { ABSENT, AGENT, CASE, editedPolicy, FILE, proposal, TREE, TreeDriver } from '../fixtures/tree.js';
 import { recordMachine, stateText, topState } from './chart.js';
 

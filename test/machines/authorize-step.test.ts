@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import { authorizeStep, findExhaustedBudget, isPrivileged, RUN_ENDING_DENIAL } from '../../machines/authorize-step.js';
-import { limitsOf, openAccount, type LimitParts } from '../../src/core/run/budget.js';
+import { limitsOf, openAccount, type LimitParts } from '../../src/core/run/budget-account.js';
 import { UNDECIDED_AUTHORIZATION } from '../../src/core/step/authorization.js';
 import { attempting, READ, RETRYING_POLICY as POLICY } from './attempts.js';
 

@@ -8,7 +8,7 @@ import type { StepTrace } from '../../src/core/contract/run/step-trace.js';
 import { canonicalJson } from '../../src/core/contract/canonical-json.js';
 import { sha256 } from '../../src/core/contract/hash.js';
 import { authorizePrivileged } from '../../src/core/policy/authorize-run.js';
-import { EMPTY_LABEL } from '../../src/core/policy/labels.js';
+import { EMPTY_LABEL } from '../../src/core/policy/label-rules.js';
 import { authorizeRequest } from '../../machines/mediated-memory.js';
 import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';
 import { RUNNER, SESSION, SessionDriver } from '../fixtures/session.js';

@@ -7,7 +7,7 @@ import { artifactRef } from '../../src/core/contract/artifact-ref.js';
 import { createCatalogue, type TargetDefinition } from '../../src/core/contract/policy/catalogue.js';
 import { sha256 } from '../../src/core/contract/hash.js';
 import type { RunContext } from '../../src/core/contract/run/run-context.js';
-import { EMPTY_LABEL } from '../../src/core/policy/labels.js';
+import { EMPTY_LABEL } from '../../src/core/policy/label-rules.js';
 import type { Policy } from '../../src/core/policy/policy.js';
 import { REGISTERED } from '../fixtures/governed.js';
 import { testPolicy } from '../fixtures/policy.js';

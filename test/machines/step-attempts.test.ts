@@ -16,7 +16,7 @@ import type { StepMemory } from '../../machines/step-memory.js';
 import { artifactRef } from '../../src/core/contract/artifact-ref.js';
 import { canonicalJson } from '../../src/core/contract/canonical-json.js';
 import { sha256 } from '../../src/core/contract/hash.js';
-import { limitsOf, openAccount } from '../../src/core/run/budget.js';
+import { limitsOf, openAccount } from '../../src/core/run/budget-account.js';
 import { UNDECIDED_AUTHORIZATION } from '../../src/core/step/authorization.js';
 import {
   attempting,

@@ -8,7 +8,7 @@ import { statelyObserver } from '../../src/interfaces/inspector/xstate/stately-o
 import { artifactRef } from '../../src/core/contract/artifact-ref.js';
 import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { watchLedger } from '../../src/runtime/ledger/watch-ledger.js';
-import { renderOneFile } from '../../src/interfaces/inspector/one-file.js';
+import { renderOneFile } from '../../src/interfaces/inspector/render-one-file.js';
 import { homeInspectorSource } from '../../src/interfaces/inspector/ledger-inspector-source.js';
 import { createOffer } from '../../src/interfaces/mcp/offer.js';
 import { clientOf, serviceOn } from '../interfaces/mcp/mcp-harness.js';

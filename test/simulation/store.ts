@@ -11,7 +11,7 @@ import type {
   LedgerStore,
   LogHead,
 } from '../../src/engine/ports/ledger/ledger-store.js';
-import type { RecordBatch } from '../../src/engine/ports/ledger/run-records.js';
+import type { RecordBatch } from '../../src/engine/ports/ledger/run-record-table.js';
 import { never, type Process } from './process.js';
 import type { World } from './world.js';
 

@@ -5,7 +5,7 @@ import type { Lane } from '../contract/policy/lanes.js';
 import { OPTIONAL_FILE_KEYS, POLICY_FILES } from '../contract/policy/pins.js';
 import { contextInLane, type RunContext } from '../contract/run/run-context.js';
 import { UNPINNED } from '../contract/shapes.js';
-import { findBrokenLabelRule } from './labels.js';
+import { findBrokenLabelRule } from './label-rules.js';
 import { decideCall } from './calls/call-decision.js';
 import { isNativeTool, isRedacted } from './calls/call-parts.js';
 import type { Policy } from './policy.js';

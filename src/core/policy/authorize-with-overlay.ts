@@ -11,7 +11,7 @@ import {
   PRIVILEGED_CHECKS,
   type PrivilegedRequest,
 } from './authorize-run.js';
-import { withOverlay } from './overlay.js';
+import { withOverlay } from './overlay-verdict.js';
 import type { CheckDescription } from './ordered-check.js';
 import type { Policy } from './policy.js';
 import { denyBudget, type Verdict } from './verdict.js';

@@ -6,7 +6,7 @@ import type { DecisionPoint } from '../contract/policy/decision-points.js';
 import type { Catalogue } from '../contract/policy/catalogue.js';
 import type { Lane } from '../contract/policy/lanes.js';
 import type { Conditions } from './conditions/conditions.js';
-import type { Counters } from './counters/counters.js';
+import type { Counters } from './counters/load-counters.js';
 import type { Group, Role } from '../contract/policy/roles.js';
 
 /** The pinned policy of one tree, parsed and indexed. Pure data: every decision is a function of it. */

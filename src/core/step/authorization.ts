@@ -8,7 +8,12 @@ import type { GatheredFacts, GatherRequest } from '../contract/run/effect.js';
 import type { ExecutionCause, Fault } from '../contract/fault.js';
 import type { JsonObject } from '../contract/json.js';
 import { InvariantError } from '../errors.js';
-import { approvalDigest, approvalRuleFor, approvalStatus, APPROVAL_STATUS_RULES } from '../policy/approval/approval.js';
+import {
+  approvalDigest,
+  approvalRuleFor,
+  approvalStatus,
+  APPROVAL_STATUS_RULES,
+} from '../policy/approval/approval-book.js';
 import { effectiveRule, obligationOf } from '../policy/approval/obligation.js';
 import { authorizeWithOverlay, BUDGET_CHECK } from '../policy/authorize-with-overlay.js';
 import type { ConditionVerdict } from '../policy/conditions/conditions.js';
@@ -24,7 +29,7 @@ import { authorizePaths, gatherRequestFor, PATH_CHECKS } from './authorize-paths
 import { finishDenial } from '../policy/approval/finish-rule.js';
 import { conditionActionName, conditionVerdict, type ConditionedRequest } from './conditions/condition-verdict.js';
 import { mediatedContext, requestHash } from './requests/mediated-request.js';
-import { privilegedRequest } from './requests/privileged-request.js';
+import { privilegedRequest } from './requests/action-request.js';
 
 export type { AuthorizationSubject, Authorization } from './authorization-subject.js';
 export { UNDECIDED_AUTHORIZATION } from './authorization-subject.js';

@@ -4,7 +4,7 @@
 // cell says so: no input stands for the others.
 
 import type { ActionDefinition } from '../contract/policy/actions.js';
-import { emptyBook, approvalRuleFor, APPROVAL_STATUS_RULES } from '../policy/approval/approval.js';
+import { emptyBook, approvalRuleFor, APPROVAL_STATUS_RULES } from '../policy/approval/approval-book.js';
 import type { ArtifactRef } from '../contract/artifact-ref.js';
 import { RECORD_ACTIONS, type RecordActionName } from '../contract/policy/record-actions.js';
 import type { JsonObject } from '../contract/json.js';
@@ -12,7 +12,7 @@ import { WRITE_MODES, type Lane } from '../contract/policy/lanes.js';
 import type { Role } from '../contract/policy/roles.js';
 import type { RunContext } from '../contract/run/run-context.js';
 import { InvariantError } from '../errors.js';
-import { EMPTY_LABEL } from '../policy/labels.js';
+import { EMPTY_LABEL } from '../policy/label-rules.js';
 import { authorizeAgent, authorizePrivileged, laneContext, type PrivilegedRequest } from '../policy/authorize-run.js';
 import { decisionPointsFor } from '../policy/decision-points/decision-queries.js';
 import type { Policy } from '../policy/policy.js';

@@ -4,7 +4,7 @@ import { passWith, rejectWith, type CheckedValue } from '../contract/fault.js';
 import type { JsonObject } from '../contract/json.js';
 import { isSchemaInstance, type RegisteredSchema } from '../contract/policy/registered-schema.js';
 import type { Policy } from '../policy/policy.js';
-import { checkRegisteredArgs } from './requests/privileged-request.js';
+import { checkRegisteredArgs } from './requests/action-request.js';
 import { canonicalizePath, isExtensionAllowed, pathOptionsOf, checkSandboxPath } from '../policy/sandbox-path.js';
 
 const validators = new WeakMap<ActionDefinition, ReturnType<typeof Compile>>();

@@ -18,7 +18,7 @@ import { collectContents } from './bag-contents.js';
 import { baggingDate, bagInfo, createManifest } from './bag-manifest.js';
 import { createPayload, type BagSigner } from './bag-payload.js';
 import { createManifestHead, type ExportBagRequest } from './bag-request.js';
-import { inspectExportBag } from './verify/verify-bag.js';
+import { inspectExportBag } from './verify/verify-export-bag.js';
 
 export type { ExportBagRequest } from './bag-request.js';
 

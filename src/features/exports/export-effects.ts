@@ -8,7 +8,7 @@ import { Label } from '../../core/contract/policy/labels.js';
 import { closed, Identifier, OneOf, PolicyVersions, Timestamp } from '../../core/contract/shapes.js';
 import { isConforming } from '../../core/contract/validators.js';
 import { BagError, LedgerError, UsageError } from '../../core/errors.js';
-import { joinLabels, createLabel } from '../../core/policy/labels.js';
+import { joinLabels, createLabel } from '../../core/policy/label-rules.js';
 import type { LedgerStore, LogHead } from '../../engine/ports/ledger/ledger-store.js';
 import type { Log } from '../../engine/ports/log.js';
 import { CaseHistory } from '../../runtime/case/case-history.js';

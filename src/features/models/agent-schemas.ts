@@ -7,11 +7,11 @@ import { isOpeningInput, type OpenInput, type RunCreated } from '../../core/cont
 import type { Lane } from '../../core/contract/policy/lanes.js';
 import { optionalValues } from '../../core/contract/policy/pins.js';
 import type { Exposure } from '../../core/contract/run/response.js';
-import { jsonSchemaOf, SCHEMA_DOCUMENTS } from '../../core/contract/schema-documents.js';
+import { jsonSchemaOf, SCHEMA_DOCUMENTS } from '../../core/contract/core-schema-documents.js';
 import { InvariantError, LedgerError, RunError } from '../../core/errors.js';
 import { policyOf } from '../../kernel/pinned-policy.js';
 import type { Policy } from '../../core/policy/policy.js';
-import type { AgentSchemas, JsonSchema } from '../../engine/ports/agent.js';
+import type { AgentSchemas, JsonSchema } from '../../engine/ports/agent-exchange.js';
 import { rootRunIdOf, type LedgerReader } from '../../runtime/ledger/ledger-reader.js';
 
 /**

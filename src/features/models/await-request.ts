@@ -3,7 +3,7 @@
 
 import { parseOwnJson } from '../../core/contract/json/own-json.js';
 import type { StepResponse } from '../../core/contract/run/response.js';
-import type { RequestOutcome } from '../../engine/ports/agent.js';
+import type { RequestOutcome } from '../../engine/ports/agent-exchange.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { RunRequest } from '../../runtime/agents/run-requests.js';
 import { payloadBytes } from '../../runtime/agents/payload-bytes.js';

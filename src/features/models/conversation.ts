@@ -1,7 +1,7 @@
 // The conversation that is sent to an agent again, within a limit of bytes: its first exchange, which contains its
 // plan, and the newest ones.
 
-import type { AgentExchange, RequestOutcome } from '../../engine/ports/agent.js';
+import type { AgentExchange, RequestOutcome } from '../../engine/ports/agent-exchange.js';
 
 /** Below this limit, even the notes about truncation would not fit. */
 export const CONVERSATION_BYTES_MIN = 4_096;

@@ -3,7 +3,7 @@
 
 import { findAction } from '../../core/contract/policy/actions.js';
 import { REASONING_CHARS_MAX } from '../../core/contract/run/proposal.js';
-import type { AgentSchemas } from '../../engine/ports/agent.js';
+import type { AgentSchemas } from '../../engine/ports/agent-exchange.js';
 import type { LoopLimits } from './loop-limits.js';
 
 /** Equal schemas and limits give the same text, so that a model provider can cache it. */

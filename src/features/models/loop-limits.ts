@@ -2,7 +2,7 @@
 
 import type { Outcome } from '../../core/contract/run/phase.js';
 import type { StepResponse } from '../../core/contract/run/response.js';
-import type { RequestOutcome } from '../../engine/ports/agent.js';
+import type { RequestOutcome } from '../../engine/ports/agent-exchange.js';
 
 /** Limits of a loop. Whole numbers. */
 export interface LoopLimits {

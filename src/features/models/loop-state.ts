@@ -2,7 +2,7 @@
 
 import { parseOwnJson } from '../../core/contract/json/own-json.js';
 import type { StepResponse } from '../../core/contract/run/response.js';
-import type { AgentExchange, RequestOutcome } from '../../engine/ports/agent.js';
+import type { AgentExchange, RequestOutcome } from '../../engine/ports/agent-exchange.js';
 import { appendExchange } from './conversation.js';
 import { countResponse, finalResponseOf, INITIAL_COUNTS, type LoopCounts } from './loop-limits.js';
 

@@ -6,7 +6,7 @@ import { systemClock } from '../../system/system-clock.js';
 import { parseOwnJson } from '../../core/contract/json/own-json.js';
 import { sha256 } from '../../core/contract/hash.js';
 import { RunError, usageError } from '../../core/errors.js';
-import type { Agent, AgentProposal, AgentSchemas, AgentTurn } from '../../engine/ports/agent.js';
+import type { Agent, AgentProposal, AgentSchemas, AgentTurn } from '../../engine/ports/agent-exchange.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { Ids } from '../../engine/ports/ids.js';
 import type { AgentRun, RunEnding } from '../../runtime/agents/agent-run.js';

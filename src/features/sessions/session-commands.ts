@@ -11,7 +11,7 @@ import type { SessionRole } from './contract/session.js';
 import type { Actor } from '../../core/contract/shapes.js';
 import { isConforming } from '../../core/contract/validators.js';
 import { applyCommand } from './rules/apply-command.js';
-import { rejectionAnswer } from './rules/session-answer.js';
+import { rejectionAnswer } from './rules/command-answer.js';
 import type { SessionState } from './rules/session-state.js';
 import { createNote, type Note } from '../../runtime/agents/notes.js';
 

@@ -7,7 +7,7 @@ import type { Clock } from '../../engine/ports/clock.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
 import type { Pace, ReadControl } from '../../engine/ports/pace.js';
 import { effectiveStatus } from './rules/agent-activity.js';
-import { findTask } from './rules/progress.js';
+import { findTask } from './rules/task-progress.js';
 import type { SessionState } from './rules/session-state.js';
 import { sessionOf } from './tree/session-of.js';
 import { ContentReader } from '../../runtime/content/content-reader.js';

@@ -10,7 +10,7 @@ import type { SessionSpec } from './contract/session-spec.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { InvariantError, RunError } from '../../core/errors.js';
 import type { Reply } from '../../kernel/decision.js';
-import { sessionAnswer, rejectionAnswer, rejectionWithoutSession } from './rules/session-answer.js';
+import { sessionAnswer, rejectionAnswer, rejectionWithoutSession } from './rules/command-answer.js';
 import { toSessionRole } from './rules/apply-command.js';
 import { stepProof } from './rules/step-proof.js';
 import type { SessionState } from './rules/session-state.js';

@@ -11,7 +11,7 @@ import {
 } from '../../core/contract/run/budget.js';
 import type { RunContext } from '../../core/contract/run/run-context.js';
 import type { Policy } from '../../core/policy/policy.js';
-import { amountsOf, limitsOf, reserve } from '../../core/run/budget.js';
+import { amountsOf, limitsOf, reserve } from '../../core/run/budget-account.js';
 import type { AgentStart } from './recorded-decision.js';
 
 interface AgentUnderPolicy {

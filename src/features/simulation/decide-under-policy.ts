@@ -13,7 +13,7 @@ import type { GatheredFacts, GatherRequest } from '../../core/contract/run/effec
 import { stepDecisionOf } from '../../core/contract/run/phase.js';
 import { retryContext, childContext } from '../../core/contract/run/run-context.js';
 import type { ApprovalRule } from '../../core/contract/run/approval.js';
-import { approvalRuleFor, countBallot } from '../../core/policy/approval/approval.js';
+import { approvalRuleFor, countBallot } from '../../core/policy/approval/approval-book.js';
 import { effectiveRule, ruleOfEntry } from '../../core/policy/approval/obligation.js';
 import { authorizeAgentStart, authorizeWithOverlay } from '../../core/policy/authorize-with-overlay.js';
 import { authorizeOrchestrator } from '../../core/policy/authorize-run.js';

@@ -12,7 +12,7 @@ if (isHook) {
   const { runHook } = await import('./hook/run-hook.js');
   await runHook(argv.slice(1));
 } else if (answer === null) {
-  const { runCommand } = await import('./run-command.js');
+  const { runCommand } = await import('./run-cli-command.js');
   await runCommand(argv);
 } else {
   // A reader that is gone is no error: `turnpike help | head`.

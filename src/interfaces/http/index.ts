@@ -8,8 +8,8 @@ export {
   TokenFile,
   type MintedToken,
   type TokenGrant,
-} from '../../stores/keys/token-book.js';
-export { identitiesSource } from '../../home/policy/identities-source.js';
+} from '../../stores/keys/token-file.js';
+export { identitiesSource } from '../../home/policy/home-identities.js';
 export type { OidcIssuerOptions } from '../../features/identity/provider/oidc-provider.js';
 export type { IdentitiesSource, LoadedIdentities } from '../../engine/ports/identities-source.js';
 export type { IdentityOptions } from './identity/identity-service.js';

@@ -3,7 +3,7 @@
 import { drawToken } from '../../stores/keys/access-token.js';
 import type { PageFile } from '../inspector/page-folder.js';
 import { systemClock } from '../../system/system-clock.js';
-import { singleTokenBook } from '../../stores/keys/token-book.js';
+import { singleTokenBook } from '../../stores/keys/token-file.js';
 import { winstonLog } from '../../system/winston-log.js';
 import { sdkTelemetry } from '../../features/telemetry/otel/sdk-telemetry.js';
 import type { Log } from '../../engine/ports/log.js';

@@ -2,7 +2,7 @@
 
 import { statSync } from 'node:fs';
 import { basename } from 'node:path';
-import { openLineFile } from '../../system/files/line-file.js';
+import { openLineFile } from '../../system/files/open-line-file.js';
 import { systemPace } from '../../system/system-pace.js';
 import { artifactRef, isWithheld, type StoredArtifact } from '../../core/contract/artifact-ref.js';
 import { sha256 } from '../../core/contract/hash.js';

@@ -1,6 +1,6 @@
 import type { Packet, SessionView } from '../../features/sessions/packets.js';
 import type { SpecPhase } from '../../features/sessions/contract/session-spec.js';
-import { activePhase, gateOf, isPhaseFinished, taskStatus } from '../../features/sessions/rules/progress.js';
+import { activePhase, gateOf, isPhaseFinished, taskStatus } from '../../features/sessions/rules/task-progress.js';
 import type { SessionState } from '../../features/sessions/rules/session-state.js';
 
 /** The parts of a session view that are not in the session state. */

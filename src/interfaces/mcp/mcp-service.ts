@@ -11,7 +11,7 @@ import { type AgentIdentity, type RunGateway, createRunGateway } from './run-gat
 import { RunSuccession } from './run-succession.js';
 import type { SessionToolsOptions, SessionDefaults } from './session-tools.js';
 import { drawToken } from '../../stores/keys/access-token.js';
-import { policySource } from '../../home/policy/policy-source.js';
+import { policySource } from '../../home/policy/home-policy.js';
 import { findSpecFile, resolveSpecFolder } from '../../features/sessions/spec/spec-folder.js';
 import { systemClock } from '../../system/system-clock.js';
 import { winstonLog } from '../../system/winston-log.js';

@@ -12,7 +12,7 @@ import {
 import { listenHttp } from '../../system/network/http-listener.js';
 import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
 import { systemPace } from '../../system/system-pace.js';
-import { singleTokenBook } from '../../stores/keys/token-book.js';
+import { singleTokenBook } from '../../stores/keys/token-file.js';
 import { TlsCertificate, type TlsFiles } from '../../system/network/tls-certificate.js';
 import { clientAddressFinder } from '../service/client-address.js';
 import { systemClock } from '../../system/system-clock.js';

@@ -13,7 +13,7 @@ import {
   type ModelMessage,
 } from 'ai';
 import { AgentError, usageError } from '../../core/errors.js';
-import type { Agent, AgentProposal, AgentTurn, RequestOutcome } from '../../engine/ports/agent.js';
+import type { Agent, AgentProposal, AgentTurn, RequestOutcome } from '../../engine/ports/agent-exchange.js';
 
 /** Options of an agent that calls a model through the AI SDK. */
 export interface AiSdkAgentOptions {

@@ -11,9 +11,9 @@ import type { Label } from '../../core/contract/policy/labels.js';
 import { LedgerError } from '../../core/errors.js';
 import { contextOf } from '../../kernel/root-context.js';
 import { withheldContentError } from '../../core/ledger/require-content.js';
-import { EMPTY_LABEL, joinLabels } from '../../core/policy/labels.js';
+import { EMPTY_LABEL, joinLabels } from '../../core/policy/label-rules.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
-import { resultLabel, privilegedRequest } from '../../core/step/requests/privileged-request.js';
+import { resultLabel, privilegedRequest } from '../../core/step/requests/action-request.js';
 import type { CaseHistory } from './case-history.js';
 
 /** The last action of an agent, and its proposal once it has succeeded: no later run was created with that label. */

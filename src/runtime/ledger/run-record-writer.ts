@@ -21,7 +21,7 @@ import { InvariantError, LedgerError } from '../../core/errors.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
 import type { Log } from '../../engine/ports/log.js';
-import type { EndedTree, RecordBatch, WrittenRecord } from '../../engine/ports/ledger/run-records.js';
+import type { EndedTree, RecordBatch, WrittenRecord } from '../../engine/ports/ledger/run-record-table.js';
 import { RunRecords } from '../../core/run/run-records.js';
 import { parseStoredEntry, isRunEntry } from './stored-entry.js';
 

@@ -1,6 +1,6 @@
 // Counts the bytes that the ledger has recorded, or admitted and not yet recorded, for each run tree, case and actor.
-// The accounts follow rules B1 and B2 of run budgets (budget.ts, decision 0015). They change in place, because each
-// step books in three of them, three times.
+// The accounts follow rules B1 and B2 of run budgets (budget-account.ts, decision 0015). They change in place, because
+// each step books in three of them, three times.
 
 import type { Artifact } from '../../core/contract/artifact-ref.js';
 import type { RecordedInput } from '../../core/contract/run/entry.js';

@@ -1,6 +1,6 @@
 // The walk: resolves a sandbox path to an open directory and a last name, so that no concurrent rename can redirect it.
 //
-//   W1. A path is parsed once (`sandbox-path.ts`); every component is looked up in the open directory before it.
+//   W1. A path is parsed once (`parsed-path.ts`); every component is looked up in the open directory before it.
 //   W2. Directories and files are held by descriptor (O_PATH): the name may change, the object cannot.
 //   W3. A walk never follows a link. It inspects a FIFO, a socket or a device, but never opens it.
 //   W4. Every handle is released on every way out.
@@ -12,7 +12,7 @@ import { dirname } from 'node:path';
 import { isNativeError } from 'node:util/types';
 import type { PathFact, RefusedKind } from '../../core/contract/run/effect.js';
 import type { ExecutionCause } from '../../core/contract/fault.js';
-import { parsePath, TEMP_PREFIX } from './sandbox-path.js';
+import { parsePath, TEMP_PREFIX } from './parsed-path.js';
 
 export { TEMP_PREFIX };
 

@@ -9,7 +9,7 @@ import { UsageError, usageError } from '../../core/errors.js';
 import type { ArchiveDraft } from '../../engine/ports/ledger/archives.js';
 import type { LineFile } from '../../engine/ports/ledger/line-file.js';
 import { errorCode } from '../../system/error-code.js';
-import { openLineFile } from '../../system/files/line-file.js';
+import { openLineFile } from '../../system/files/open-line-file.js';
 import { openRegular, readPieces } from '../../system/files/open-file.js';
 import { fsyncDirectorySync } from '../../system/files/fsync-directory.js';
 

@@ -24,7 +24,7 @@ import type {
   TreeSummary,
 } from '../../engine/ports/ledger/ledger-store.js';
 import type { ArchiveTable } from '../../engine/ports/ledger/archives.js';
-import type { RunRecordTable } from '../../engine/ports/ledger/run-records.js';
+import type { RunRecordTable } from '../../engine/ports/ledger/run-record-table.js';
 import { checkBatch } from '../ledger/check-batch.js';
 import { memoryArchiveTable } from './memory-archives.js';
 import { notWriterError, unavailableError, writerReplacedError } from '../ledger/store-errors.js';

@@ -1,6 +1,6 @@
 import { LedgerError } from '../../core/errors.js';
 import type { RecordedTree } from '../../core/ledger/readable-ledger.js';
-import type { EndedTree, RecordBatch } from '../../engine/ports/ledger/run-records.js';
+import type { EndedTree, RecordBatch } from '../../engine/ports/ledger/run-record-table.js';
 
 /** The run records of a ledger in memory. */
 export class MemoryRunRecords {

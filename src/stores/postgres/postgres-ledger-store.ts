@@ -29,7 +29,7 @@ import type {
   TreeEntry,
   TreeSummary,
 } from '../../engine/ports/ledger/ledger-store.js';
-import type { RunRecordTable } from '../../engine/ports/ledger/run-records.js';
+import type { RunRecordTable } from '../../engine/ports/ledger/run-record-table.js';
 import type {
   ClaimedLease,
   Lease,

@@ -1,5 +1,5 @@
 import type { RecordedTree } from '../../core/ledger/readable-ledger.js';
-import type { EndedTree } from '../../engine/ports/ledger/run-records.js';
+import type { EndedTree } from '../../engine/ports/ledger/run-record-table.js';
 import type { ReaderPool } from './postgres-connection.js';
 import { idParameter, integerOf, textOf } from './values/postgres-values.js';
 

@@ -16,7 +16,7 @@ import type {
   TreeAppend,
 } from '../../engine/ports/ledger/ledger-store.js';
 import type { AppendStatus, SharedBatch } from '../../engine/ports/ledger/shared-store.js';
-import type { RecordBatch } from '../../engine/ports/ledger/run-records.js';
+import type { RecordBatch } from '../../engine/ports/ledger/run-record-table.js';
 import { checkBatch } from '../ledger/check-batch.js';
 import { unavailableError, writerReplacedError } from '../ledger/store-errors.js';
 import type { QueryConfig } from 'pg';

@@ -30,7 +30,7 @@ import type {
 import type { ArchiveTable } from '../../engine/ports/ledger/archives.js';
 import type { CaseKeyTable } from '../../engine/ports/ledger/case-key-table.js';
 import type { LedgerRecords } from '../../engine/ports/effects/records.js';
-import type { EndedTree, RunRecordTable } from '../../engine/ports/ledger/run-records.js';
+import type { EndedTree, RunRecordTable } from '../../engine/ports/ledger/run-record-table.js';
 import type { SqliteArchives } from './content/sqlite-archives.js';
 import { sqliteCaseKeyTable } from './content/sqlite-case-key-table.js';
 import { vacuum, removeArchived, sweepContents } from './content/sqlite-remove-archived.js';

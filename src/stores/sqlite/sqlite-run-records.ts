@@ -2,7 +2,7 @@
 // tree that was written last shows where to continue.
 
 import type { RecordedTree } from '../../core/ledger/readable-ledger.js';
-import type { EndedTree, RecordBatch } from '../../engine/ports/ledger/run-records.js';
+import type { EndedTree, RecordBatch } from '../../engine/ports/ledger/run-record-table.js';
 import type { SqliteConnection, SqliteStatement } from './sqlite-binding.js';
 import { readMarks } from './sqlite-marks.js';
 import type { QueryPage } from './sqlite-reader.js';

@@ -125,7 +125,7 @@ const hasWal = (file: string): boolean => (statSync(`${file}-wal`, { throwIfNoEn
 
 /**
  * Names in this form need the environment variable SQLITE_USE_URI=1 when the process loads SQLite, which
- * `run-command.ts` sets. Without it there is no such file, and the file is copied.
+ * `run-cli-command.ts` sets. Without it there is no such file, and the file is copied.
  */
 function openImmutable(
   file: string,

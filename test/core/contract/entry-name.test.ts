@@ -13,7 +13,7 @@ const OTHERS = [
   // Texts that ledgers record.
   'src/core/run/audit-events.ts',
   // What an ambiguous number could mean.
-  'src/interfaces/cli/options/entry-name.ts',
+  'src/interfaces/cli/options/entry-name-argument.ts',
   // The entries of a zip file.
   'src/features/exports/bag/bag-zip.ts',
   // The format of a proof file.

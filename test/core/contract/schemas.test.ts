@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { ACTION_NAMES } from '../../../src/core/contract/policy/actions.js';
 import { ENTRY_TYPES } from '../../fixtures/features.js';
-import { jsonSchemaOf } from '../../../src/core/contract/schema-documents.js';
+import { jsonSchemaOf } from '../../../src/core/contract/core-schema-documents.js';
 import { SCHEMA_DOCUMENTS } from '../../../src/published/schema-documents.js';
 import { readStrictYaml, toYaml } from '../../../src/core/policy/files/strict-yaml.js';
 import { CONTRACT_DIR } from '../../fixtures/shipped-policy.js';

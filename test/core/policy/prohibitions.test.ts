@@ -11,7 +11,7 @@ import {
   isViolated,
   type Prohibition,
 } from '../../../src/core/policy/prohibitions.js';
-import { EMPTY_LABEL } from '../../../src/core/policy/labels.js';
+import { EMPTY_LABEL } from '../../../src/core/policy/label-rules.js';
 import { RUN as run } from '../../fixtures/privileged.js';
 import { shippedPolicy } from '../../fixtures/shipped-policy.js';
 

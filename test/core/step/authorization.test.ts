@@ -12,8 +12,8 @@ import {
   countBallot,
   emptyBook,
   requestApproval,
-} from '../../../src/core/policy/approval/approval.js';
-import { EMPTY_LABEL } from '../../../src/core/policy/labels.js';
+} from '../../../src/core/policy/approval/approval-book.js';
+import { EMPTY_LABEL } from '../../../src/core/policy/label-rules.js';
 import type { Policy } from '../../../src/core/policy/policy.js';
 import {
   APPROVAL_CHECK,

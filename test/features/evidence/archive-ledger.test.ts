@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createArchiveDraft, hashFile } from '../../../src/stores/ledger/archive-file.js';
-import { openLineFile } from '../../../src/system/files/line-file.js';
+import { openLineFile } from '../../../src/system/files/open-line-file.js';
 import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
 import { MemoryState } from '../../../src/stores/memory/memory-state.js';
 import { createSqliteStore, openSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';

@@ -9,7 +9,7 @@ import { checkpointText } from '../../../src/core/ledger/proof/checkpoint.js';
 import { notePrivateKey, noteSigner, signNote, type NoteSigner } from '../../../src/core/ledger/proof/signed-note.js';
 import { manifestHash } from '../../../src/features/exports/bag-manifest.js';
 import type { ExportBagReport } from '../../../src/features/exports/verify/bag-report.js';
-import { verifyExportBag } from '../../../src/features/exports/verify/verify-bag.js';
+import { verifyExportBag } from '../../../src/features/exports/verify/verify-export-bag.js';
 import { writeFiles, sealed, type Files } from './material.js';
 
 export const signerOf = (name: string, seed: number): NoteSigner =>

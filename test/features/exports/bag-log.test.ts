@@ -12,7 +12,7 @@ import { checkpointText } from '../../../src/core/ledger/proof/checkpoint.js';
 import { EMPTY_HEAD, extendHead } from '../../../src/core/ledger/proof/merkle.js';
 import { sealEntry } from '../../../src/core/ledger/seal-entry.js';
 import type { ExportBagReport, LogLimits } from '../../../src/features/exports/verify/bag-report.js';
-import { verifyExportBag } from '../../../src/features/exports/verify/verify-bag.js';
+import { verifyExportBag } from '../../../src/features/exports/verify/verify-export-bag.js';
 import { json, linesIn, linesOf, signedAgain, signer, verifierIn, withJson } from './bag-forging.js';
 import {
   exportRequested,

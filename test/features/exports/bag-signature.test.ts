@@ -15,7 +15,7 @@ import type { BagTree } from '../../../src/engine/ports/bag-tree.js';
 import type { CaseEntries } from '../../../src/features/exports/bag-contents.js';
 import { EXPORT_BAG_LIMITS } from '../../../src/features/exports/bag-format.js';
 import { bagLogFiles } from '../../../src/features/exports/bag-log-files.js';
-import { verifyExportBag } from '../../../src/features/exports/verify/verify-bag.js';
+import { verifyExportBag } from '../../../src/features/exports/verify/verify-export-bag.js';
 import { json, linesIn, linesOf, signedAgain, signer, stranger, verifierIn, withJson } from './bag-forging.js';
 import {
   exportRequested,

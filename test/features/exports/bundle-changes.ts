@@ -8,7 +8,7 @@ import { sha256 } from '../../../src/core/contract/hash.js';
 import type { RunRecord } from '../../../src/core/contract/run/run-record.js';
 import type { BagTree } from '../../../src/engine/ports/bag-tree.js';
 import type { ExportBagRule, ExportBagReport } from '../../../src/features/exports/verify/bag-report.js';
-import { verifyExportBag } from '../../../src/features/exports/verify/verify-bag.js';
+import { verifyExportBag } from '../../../src/features/exports/verify/verify-export-bag.js';
 import { assembleBundle, filesOf, ledgerOf, payload, requestFor, result, type Files } from './material.js';
 
 export const MANIFEST = 'data/manifest.json';

@@ -6,7 +6,7 @@ import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
 import { BagError } from '../../../src/core/errors.js';
 import { ExportBagFindings } from '../../../src/features/exports/verify/bag-report.js';
 import { EXPORT_BAG_LIMITS } from '../../../src/features/exports/bag-format.js';
-import { verifyExportBag } from '../../../src/features/exports/verify/verify-bag.js';
+import { verifyExportBag } from '../../../src/features/exports/verify/verify-export-bag.js';
 import { sized } from '../../fixtures/campaign.js';
 import {
   all,

@@ -19,7 +19,7 @@ import {
   type ExportBagSummary,
 } from '../../../src/features/exports/assemble-bag.js';
 import type { ExportBagReport } from '../../../src/features/exports/verify/bag-report.js';
-import { verifyExportBag } from '../../../src/features/exports/verify/verify-bag.js';
+import { verifyExportBag } from '../../../src/features/exports/verify/verify-export-bag.js';
 import { answered, content, opening, scribeOf, TIME, treeId, type Draft } from '../../fixtures/entries.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 

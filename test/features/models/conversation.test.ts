@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { AgentExchange } from '../../../src/engine/ports/agent.js';
+import type { AgentExchange } from '../../../src/engine/ports/agent-exchange.js';
 import { CONVERSATION_BYTES_MIN, appendExchange } from '../../../src/features/models/conversation.js';
 import { character } from '../../fixtures/characters.js';
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import Type from 'typebox';
 import type { StepTrace } from '../../../src/core/contract/run/step-trace.js';
-import type { Agent, AgentProposal, AgentTurn } from '../../../src/engine/ports/agent.js';
+import type { Agent, AgentProposal, AgentTurn } from '../../../src/engine/ports/agent-exchange.js';
 import type { AgentRun } from '../../../src/runtime/agents/agent-run.js';
 import { defineTool } from '../../../src/runtime/effects/define-effects.js';
 import type { RunAgentOptions } from '../../../src/features/models/run-agent.js';

@@ -17,7 +17,7 @@ import type { PendingApproval } from '../../../src/runtime/ledger/ledger-reader.
 import type { ExportOptions, PromoteOptions } from '../../../src/features/promotions/high-risk-options.js';
 import { noteVerifier } from '../../../src/core/ledger/proof/signed-note.js';
 import { defineTarget, defineTool } from '../../../src/runtime/effects/define-effects.js';
-import { verifyExportBag } from '../../../src/features/exports/verify/verify-bag.js';
+import { verifyExportBag } from '../../../src/features/exports/verify/verify-export-bag.js';
 import { openTurnpike } from '../../../src/host/turnpike.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';
 import { CASE_AGENT, service, serviceEdit } from '../../fixtures/service.js';

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openLineFile } from '../../../src/system/files/line-file.js';
+import { openLineFile } from '../../../src/system/files/open-line-file.js';
 import type { NoteVerifier } from '../../../src/core/ledger/proof/signed-note.js';
 import { openPostgresStore } from '../../../src/stores/postgres/postgres-ledger-store.js';
 import { openEvidence, verifyEvidence } from '../../../src/features/evidence/open-evidence.js';

@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import { singleTokenBook } from '../../../src/stores/keys/token-book.js';
+import { singleTokenBook } from '../../../src/stores/keys/token-file.js';
 import { winstonLog } from '../../../src/system/winston-log.js';
 import { createDeferred } from '../../../src/runtime/deferred.js';
 import type { InspectorSource } from '../../../src/interfaces/inspector/inspector-source.js';

@@ -6,7 +6,7 @@ import { createServer, request, type IncomingHttpHeaders } from 'node:http';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { gunzipSync } from 'node:zlib';
-import { tokenBook, mintToken } from '../../../src/stores/keys/token-book.js';
+import { tokenBook, mintToken } from '../../../src/stores/keys/token-file.js';
 import { nanoidIds } from '../../../src/system/nanoid-ids.js';
 import { systemClock } from '../../../src/system/system-clock.js';
 import { winstonLog } from '../../../src/system/winston-log.js';

@@ -1,6 +1,6 @@
 // The HTTP service on a whole Turnpike and a real socket.
 
-import { mintToken, tokenBook, type TokenGrant } from '../../../src/stores/keys/token-book.js';
+import { mintToken, tokenBook, type TokenGrant } from '../../../src/stores/keys/token-file.js';
 import { nanoidIds } from '../../../src/system/nanoid-ids.js';
 import { systemClock } from '../../../src/system/system-clock.js';
 import { winstonLog } from '../../../src/system/winston-log.js';

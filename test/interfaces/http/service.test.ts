@@ -9,7 +9,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { nanoidIds } from '../../../src/system/nanoid-ids.js';
 import { readShippedCharts } from '../../../src/system/shipped-charts.js';
 import { systemClock } from '../../../src/system/system-clock.js';
-import { mintToken, singleTokenBook, TokenFile, tokenBook } from '../../../src/stores/keys/token-book.js';
+import { mintToken, singleTokenBook, TokenFile, tokenBook } from '../../../src/stores/keys/token-file.js';
 import { UsageError } from '../../../src/core/errors.js';
 import { homePaths, openHome } from '../../../src/home/home.js';
 import { createDeferred } from '../../../src/runtime/deferred.js';

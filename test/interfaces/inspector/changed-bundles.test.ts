@@ -13,7 +13,7 @@ import { leafHash } from '../../../src/core/ledger/proof/merkle.js';
 import { indexByTree, recordedHashes } from '../../../src/features/evidence/flagged-evidence.js';
 import type { InspectorSource } from '../../../src/interfaces/inspector/inspector-source.js';
 import { inspectedBundle } from '../../../src/interfaces/inspector/ledger-inspector-source.js';
-import { renderOneFile } from '../../../src/interfaces/inspector/one-file.js';
+import { renderOneFile } from '../../../src/interfaces/inspector/render-one-file.js';
 import { initialised, finish, think, turnpike, write } from '../cli/fake-io.js';
 
 let folder: string;

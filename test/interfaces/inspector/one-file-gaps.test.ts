@@ -5,7 +5,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { InlineFeed, type InlineData } from '../../../src/interfaces/inspector/page/data/inline-feed.js';
 import { bundleInspectorSource } from '../../../src/interfaces/inspector/ledger-inspector-source.js';
-import { renderOneFile } from '../../../src/interfaces/inspector/one-file.js';
+import { renderOneFile } from '../../../src/interfaces/inspector/render-one-file.js';
 import { turnpike as command } from '../cli/fake-io.js';
 import { Bench } from '../../fixtures/bench.js';
 import { proposal } from '../../fixtures/tree.js';

@@ -5,7 +5,7 @@ import { APICallError } from 'ai';
 import { MockLanguageModelV3 } from 'ai/test';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { aiSdkAgent, type AiSdkAgentOptions } from '../../../src/interfaces/sdk/ai-sdk-agent.js';
-import type { AgentTurn } from '../../../src/engine/ports/agent.js';
+import type { AgentTurn } from '../../../src/engine/ports/agent-exchange.js';
 import { generated, modelThat, toldIn, type Generated } from '../../fixtures/mock-model.js';
 
 const TURN: AgentTurn = {

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { openBagFolder } from '../../../src/features/exports/bag/bag-folder.js';
-import { openLineFile } from '../../../src/system/files/line-file.js';
+import { openLineFile } from '../../../src/system/files/open-line-file.js';
 import { noteVerifier } from '../../../src/core/ledger/proof/signed-note.js';
 import { REAL, refusedOr } from './verifiers.js';
 

@@ -10,8 +10,8 @@ import {
   approvalStatus,
   countBallot,
   type ApprovalPolicy,
-} from '../../../src/core/policy/approval/approval.js';
-import { overlayVerdict } from '../../../src/core/policy/overlay.js';
+} from '../../../src/core/policy/approval/approval-book.js';
+import { overlayVerdict } from '../../../src/core/policy/overlay-verdict.js';
 import { Random } from '../../simulation/random.js';
 import type { RedteamResult } from '../campaign-runner.js';
 import { drawSpelling, KNOWN_NAMES, SPELLING_KINDS, tableSpellings, type Spelling } from './spellings.js';

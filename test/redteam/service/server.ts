@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { limitHeapGrowth } from '../../../src/system/heap-growth.js';
 import { nanoidIds } from '../../../src/system/nanoid-ids.js';
 import { systemClock } from '../../../src/system/system-clock.js';
-import { mintToken, tokenBook, type TokenGrant } from '../../../src/stores/keys/token-book.js';
+import { mintToken, tokenBook, type TokenGrant } from '../../../src/stores/keys/token-file.js';
 import { winstonLog } from '../../../src/system/winston-log.js';
 import type { TokenRecord } from '../../../src/core/contract/token.js';
 import { openTurnpike, type Turnpike } from '../../../src/host/turnpike.js';

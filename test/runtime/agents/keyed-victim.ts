@@ -3,7 +3,7 @@
 
 import { appendFileSync } from 'node:fs';
 import { manifestPolicySource } from '../../../src/home/policy/manifest-policy-source.js';
-import type { Agent } from '../../../src/engine/ports/agent.js';
+import type { Agent } from '../../../src/engine/ports/agent-exchange.js';
 import { openTurnpike } from '../../../src/host/turnpike.js';
 
 const [home = '', contract = '', calls = ''] = process.argv.slice(2);

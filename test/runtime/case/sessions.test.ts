@@ -3,7 +3,7 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openLineFile } from '../../../src/system/files/line-file.js';
+import { openLineFile } from '../../../src/system/files/open-line-file.js';
 import type { ExportBundle } from '../../../src/core/contract/evidence/export-bundle.js';
 import type { RunRecord } from '../../../src/core/contract/run/run-record.js';
 import { sha256 } from '../../../src/core/contract/hash.js';

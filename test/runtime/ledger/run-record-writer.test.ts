@@ -15,7 +15,7 @@ import { LedgerError } from '../../../src/core/errors.js';
 import type { Decision } from '../../../src/kernel/decision.js';
 import { verifyLedger } from '../../../src/core/ledger/verification/verify-ledger.js';
 import type { LedgerStore, TreeEntry } from '../../../src/engine/ports/ledger/ledger-store.js';
-import type { RecordBatch, RunRecordTable } from '../../../src/engine/ports/ledger/run-records.js';
+import type { RecordBatch, RunRecordTable } from '../../../src/engine/ports/ledger/run-record-table.js';
 import { homePaths, openHome } from '../../../src/home/home.js';
 import { LedgerReader } from '../../../src/runtime/ledger/ledger-reader.js';
 import { RunRecords } from '../../../src/core/run/run-records.js';

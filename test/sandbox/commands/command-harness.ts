@@ -7,7 +7,7 @@ import {
   commandRunner,
   type CommandRunnerOptions,
   type WalledCommandRunner,
-} from '../../../src/sandbox/commands/command-runner.js';
+} from '../../../src/sandbox/commands/walled-command-runner.js';
 import type { CommandOrder, CommandOutcome, CommandRun } from '../../../src/engine/ports/effects/command-runner.js';
 import { diskFolder } from '../../fixtures/temp-folder.js';
 import { skip } from '../files/sandbox-harness.js';

@@ -1,7 +1,7 @@
 // What every ledger store must do with run records, whatever its storage.
 
 import { expect, test } from '@jest/globals';
-import type { EndedTree, RecordBatch } from '../../../src/engine/ports/ledger/run-records.js';
+import type { EndedTree, RecordBatch } from '../../../src/engine/ports/ledger/run-record-table.js';
 import { all, audited, opening, treeId } from '../../fixtures/entries.js';
 import { A, B, C, code, type Bench } from './ledger-bench.js';
 

@@ -13,7 +13,7 @@ import { SqliteTail } from '../../../src/stores/sqlite/sqlite-tail.js';
 import { SqliteTrees } from '../../../src/stores/sqlite/sqlite-trees.js';
 import { SqliteWriter } from '../../../src/stores/sqlite/sqlite-writer.js';
 import type { LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';
-import type { WrittenRecord } from '../../../src/engine/ports/ledger/run-records.js';
+import type { WrittenRecord } from '../../../src/engine/ports/ledger/run-record-table.js';
 import { all, audited, opening, scribeOf, treeId, type Scribe } from '../../fixtures/entries.js';
 import { NOTES, writeOf } from '../records/sql-harness.js';
 import { ledgerFolder, withDatabase, type LedgerFolder } from './sqlite-harness.js';

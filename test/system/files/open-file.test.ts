@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { createArchiveDraft, hashFile } from '../../../src/stores/ledger/archive-file.js';
 import { hashBagZip, openBagZip } from '../../../src/features/exports/bag/bag-zip.js';
 import { headFile } from '../../../src/stores/ledger/head-file.js';
-import { openLineFile } from '../../../src/system/files/line-file.js';
+import { openLineFile } from '../../../src/system/files/open-line-file.js';
 import {
   NotAFile,
   openRegular,
@@ -114,7 +114,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   'src/stores/sqlite/writer-lock.ts': 'makes a file',
   'src/stores/records/sqlite-backend.ts': 'makes a file after refuseSpecialFile',
   'src/features/hooks/client-files/count-file.ts': 'appends to a regular file, and does not wait for any other',
-  'src/system/files/disk-space.ts': 'appends to a regular file, and does not wait for any other',
+  'src/system/files/statfs-disk-space.ts': 'appends to a regular file, and does not wait for any other',
   'src/system/process-identity.ts': 'files of the kernel in /proc',
   'src/sandbox/files/open-parents.ts': 'the sandbox has its own rules (decision 0011)',
   'src/sandbox/files/read-directly.ts': 'the sandbox has its own rules (decision 0011)',

@@ -1,5 +1,5 @@
 // The budget of runs. A budget splits along the run tree: a child gets a part of its parent's budget, and the rest
-// returns to the parent at its end. The rules are in `core/run/budget.ts`.
+// returns to the parent at its end. The rules are in `core/run/budget-account.ts`.
 
 import Type, { type Static } from 'typebox';
 import { closed, Nullable } from '../shapes.js';

@@ -5,7 +5,7 @@ import type { Catalogue } from '../../contract/policy/catalogue.js';
 import type { Lane } from '../../contract/policy/lanes.js';
 import type { Group, Role } from '../../contract/policy/roles.js';
 import type { RunContext } from '../../contract/run/run-context.js';
-import type { Counters } from '../counters/counters.js';
+import type { Counters } from '../counters/load-counters.js';
 import type { PolicyFinding } from '../files/policy-finding.js';
 import {
   PreparedPolicies,

@@ -13,7 +13,7 @@ import {
 import { RolesPolicy } from '../../contract/policy/roles.js';
 import { PolicyError } from '../../errors.js';
 import { loadConditions } from '../conditions/conditions.js';
-import { loadCounters } from '../counters/counters.js';
+import { loadCounters } from '../counters/load-counters.js';
 import type { PolicyFinding } from './policy-finding.js';
 import { findInconsistencies, type PolicyParts } from './policy-consistency.js';
 import { readPolicyFile, type NamedPolicyFile } from './read-policy-file.js';

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../contract/json.js';
 import type { ApprovalObligation } from '../../contract/run/approval.js';
 import { concernedCases, isOperatorAction, OPERATOR_ACTS } from '../../contract/run/operator-act.js';
 import type { RunContext } from '../../contract/run/run-context.js';
-import { approvalRuleFor } from '../../policy/approval/approval.js';
+import { approvalRuleFor } from '../../policy/approval/approval-book.js';
 import type { ConditionError } from '../../policy/conditions/conditions.js';
 import { obligationOf } from '../../policy/approval/obligation.js';
 import type { Policy } from '../../policy/policy.js';

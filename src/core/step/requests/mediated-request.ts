@@ -13,7 +13,7 @@ import { laneContext } from '../../policy/authorize-run.js';
 import type { Policy } from '../../policy/policy.js';
 import type { AuthorizationSubject } from '../authorization-subject.js';
 import { effectLimits } from '../execute.js';
-import { isIdempotent, isInCommit, privilegedRequest } from './privileged-request.js';
+import { isIdempotent, isInCommit, privilegedRequest } from './action-request.js';
 import { withRecordedNames } from './recorded-names.js';
 
 const contexts = new WeakMap<RunContext, { readonly run: RunContext; readonly lane_id: string | null }>();

@@ -5,7 +5,7 @@ import type { InputMark, ProposalMark } from '../../../core/ledger/readable-ledg
 import type { TreeRecoveryHint } from './batch.js';
 import type { LogHead } from '../../../core/ledger/readable-ledger.js';
 import type { RecordedTree } from '../../../core/ledger/readable-ledger.js';
-import type { WrittenRecord } from './run-records.js';
+import type { WrittenRecord } from './run-record-table.js';
 import type { Lease } from './shared-store.js';
 
 /** A content, as its store has it. */

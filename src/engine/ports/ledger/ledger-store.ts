@@ -13,7 +13,7 @@ import type {
 } from '../../../core/ledger/readable-ledger.js';
 import type { LogStore } from './log-store.js';
 import type { LedgerRecords } from '../effects/records.js';
-import type { RunRecordTable } from './run-records.js';
+import type { RunRecordTable } from './run-record-table.js';
 
 export type * from '../../../core/ledger/readable-ledger.js';
 export type * from './batch.js';

@@ -3,7 +3,7 @@
 import { itemsText } from '../../../core/contract/inspection/missing-comparisons.js';
 import type { Client } from '../hook-event.js';
 import { noteFinding, bypassFinding, type ClientFacts, type ClientFinding, type SettingsFile } from './client-facts.js';
-import { mentionsHook } from './hook-command.js';
+import { mentionsHook } from './hook-command-line.js';
 import { handlersOf, textIn, type HookHandler, type ReadSettings } from './hook-handlers.js';
 import type { JsonObject } from '../../../core/contract/json.js';
 

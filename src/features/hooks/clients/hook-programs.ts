@@ -5,8 +5,8 @@ import { isJsonObject, type Json } from '../../../core/contract/json.js';
 import type { Client } from '../hook-event.js';
 import { bypassFinding, type ClientFacts, type ClientFinding, type SettingsFile } from './client-facts.js';
 import { installRemedy, PREFIXES } from './findings.js';
-import { CLINE_SCRIPT, commandLine, findHookCommand, HOOK_PROGRAM } from './hook-command.js';
-import { readCommentedObject } from './read-json.js';
+import { CLINE_SCRIPT, commandLine, findHookCommand, HOOK_PROGRAM } from './hook-command-line.js';
+import { readCommentedObject } from './read-commented-json.js';
 import { readToml } from './read-toml.js';
 
 /** A command that starts the hook. */

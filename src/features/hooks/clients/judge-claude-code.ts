@@ -13,10 +13,10 @@ import {
   readSettings,
   versionFindings,
 } from './findings.js';
-import { findHookCommand } from './hook-command.js';
+import { findHookCommand } from './hook-command-line.js';
 import { bestOf, hasOtherMembers, matchesAll, objectIn, textIn } from './hook-handlers.js';
 import type { HookHandler, ReadSettings } from './hook-handlers.js';
-import { readJsonObject } from './read-json.js';
+import { readJsonObject } from './read-commented-json.js';
 
 /** The first version with `onFailure`. Older ones ignore it, and execute a call whose hook fails. */
 const VERSION_LEAST = '2.1.295';

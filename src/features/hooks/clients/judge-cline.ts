@@ -2,7 +2,7 @@
 
 import { noteFinding, type ClientFacts, type ClientFinding } from './client-facts.js';
 import { hookForm, hookMissing, installRemedy, strongFinding, versionFindings } from './findings.js';
-import { findHookCommand, CLINE_SCRIPT } from './hook-command.js';
+import { findHookCommand, CLINE_SCRIPT } from './hook-command-line.js';
 
 /** Cline runs an executable for each event, and stops a call only if that writes a body. */
 export function judgeCline(facts: ClientFacts): readonly ClientFinding[] {

@@ -14,10 +14,10 @@ import {
   readSettings,
   versionFindings,
 } from './findings.js';
-import { findHookCommand } from './hook-command.js';
+import { findHookCommand } from './hook-command-line.js';
 import { bestOf, hasOtherMembers, matchesAll, objectIn, textIn } from './hook-handlers.js';
 import type { HookHandler, ReadSettings } from './hook-handlers.js';
-import { readJsonObject } from './read-json.js';
+import { readJsonObject } from './read-commented-json.js';
 import { readToml } from './read-toml.js';
 
 const GROUP_MEMBERS = ['matcher', 'hooks'];

@@ -3,9 +3,9 @@
 import { isJsonObject, type Json } from '../../../core/contract/json.js';
 import { noteFinding, type ClientFacts, type ClientFinding } from './client-facts.js';
 import { hookForm, hookMissing, installRemedy, readSettings, strongFinding, versionFindings } from './findings.js';
-import { findHookCommand, mentionsHook } from './hook-command.js';
+import { findHookCommand, mentionsHook } from './hook-command-line.js';
 import { bestOf, hasOtherMembers, matchesAll, objectIn, textIn, type ReadSettings } from './hook-handlers.js';
-import { readJsonObject } from './read-json.js';
+import { readJsonObject } from './read-commented-json.js';
 
 const CURSOR_MEMBERS = ['command', 'timeout', 'failClosed', 'matcher', 'type'];
 

@@ -12,10 +12,10 @@ import {
   readSettings,
   versionFindings,
 } from './findings.js';
-import { findHookCommand } from './hook-command.js';
+import { findHookCommand } from './hook-command-line.js';
 import { bestOf, hasOtherMembers, matchesAll, objectIn, textIn } from './hook-handlers.js';
 import type { HookHandler, ReadSettings } from './hook-handlers.js';
-import { readCommentedObject } from './read-json.js';
+import { readCommentedObject } from './read-commented-json.js';
 
 const GROUP_MEMBERS = ['matcher', 'hooks', 'sequential'];
 const HANDLER_MEMBERS = ['type', 'command', 'timeout', 'name', 'description'];

@@ -3,10 +3,10 @@
 import { sha256 } from '../../../core/contract/hash.js';
 import { isJsonObject, type Json, type JsonObject } from '../../../core/contract/json.js';
 import { noteFinding, bypassFinding, type ClientFacts, type ClientFinding, type SettingsFile } from './client-facts.js';
-import { commandLine, findHookCommand } from './hook-command.js';
+import { commandLine, findHookCommand } from './hook-command-line.js';
 import { installRemedy, readSettings, versionFindings } from './findings.js';
 import { objectIn, textIn, type ReadSettings } from './hook-handlers.js';
-import { readCommentedObject, readJsonObject } from './read-json.js';
+import { readCommentedObject, readJsonObject } from './read-commented-json.js';
 
 export function judgeOpencode(facts: ClientFacts): readonly ClientFinding[] {
   const files = facts.files.filter(({ kind }) => kind === 'settings');

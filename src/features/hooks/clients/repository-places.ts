@@ -6,7 +6,7 @@ import { isJsonObject, type Json, type JsonObject } from '../../../core/contract
 import type { Client } from '../hook-event.js';
 import type { SettingsFile, SettingsPlace } from './client-facts.js';
 import { objectIn } from './hook-handlers.js';
-import { readCommentedObject } from './read-json.js';
+import { readCommentedObject } from './read-commented-json.js';
 import { readToml } from './read-toml.js';
 
 const below = (folder: string, names: readonly string[]): readonly string[] => names.map((name) => `${folder}/${name}`);

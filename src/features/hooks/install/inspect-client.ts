@@ -11,7 +11,7 @@ import { readProgramFile } from '../client-files/hook-program-file.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import type { ClientFinding, Profile, SettingsFile, SettingsPlace } from '../clients/client-facts.js';
 import { CLIENT_PROGRAMS } from '../clients/client-programs.js';
-import { HOOK_PROGRAM } from '../clients/hook-command.js';
+import { HOOK_PROGRAM } from '../clients/hook-command-line.js';
 import { hookPrograms } from '../clients/hook-programs.js';
 import {
   isOwnFile,

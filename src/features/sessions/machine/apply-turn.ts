@@ -4,7 +4,7 @@ import type { ArtifactRef } from '../../../core/contract/artifact-ref.js';
 import { canonicalJson } from '../../../core/contract/canonical-json.js';
 import type { OverlayFact } from '../../../core/contract/policy/overlay.js';
 import { activationContext, type RunContext } from '../../../core/contract/run/run-context.js';
-import { EMPTY_LABEL } from '../../../core/policy/labels.js';
+import { EMPTY_LABEL } from '../../../core/policy/label-rules.js';
 import { authorizeOrchestrator } from '../../../core/policy/authorize-run.js';
 import { denyActivation } from '../rules/resume.js';
 import type { SessionState } from '../rules/session-state.js';

@@ -19,7 +19,7 @@ import type { SessionCommand } from '../contract/session-command.js';
 import type { SessionStatus } from '../contract/session.js';
 import type { SessionSpec } from '../contract/session-spec.js';
 import type { RunContext } from '../../../core/contract/run/run-context.js';
-import { sessionAnswer } from '../rules/session-answer.js';
+import { sessionAnswer } from '../rules/command-answer.js';
 import { applyCheckResult } from '../rules/checks.js';
 import { applyCommand } from '../rules/apply-command.js';
 import { handleActivationEnd } from '../rules/resume.js';

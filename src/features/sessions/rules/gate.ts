@@ -3,7 +3,7 @@
 
 import { OVERRIDE_REASONS, type GateEvidence, type GatePolicy, type GateVerdict } from '../contract/session.js';
 import type { SpecPhase } from '../contract/session-spec.js';
-import { gateOf, hasEnforcedGate } from './progress.js';
+import { gateOf, hasEnforcedGate } from './task-progress.js';
 import type { GateRecord, SessionState } from './session-state.js';
 
 /** Whether a verdict passes under a policy; null if a person must decide (C72). */

@@ -5,9 +5,9 @@ import type { NextStep, SessionAnswer } from '../contract/session-answer.js';
 import type { SpecPhase } from '../contract/session-spec.js';
 import { stepPacket } from '../contract/step-packet.js';
 import { InvariantError } from '../../../core/errors.js';
-import { sessionAnswer, rejectionAnswer } from './session-answer.js';
+import { sessionAnswer, rejectionAnswer } from './command-answer.js';
 import type { NextAction } from './next-action.js';
-import { activePhase } from './progress.js';
+import { activePhase } from './task-progress.js';
 import { activationId, nextAttemptId, nextStepId, type OutstandingStep, type SessionState } from './session-state.js';
 import type { CommandContext, TurnBuilder } from './turn-builder.js';
 

@@ -34,7 +34,7 @@ import {
   hasEnforcedGate,
   pendingImplementTasks,
   pendingVerifyTasks,
-} from './progress.js';
+} from './task-progress.js';
 import type { SessionState } from './session-state.js';
 
 export type NextAction =

@@ -11,9 +11,9 @@ import {
   type SpecPhase,
   type SpecTask,
 } from '../contract/session-spec.js';
-import { sessionAnswer, rejectionAnswer } from './session-answer.js';
+import { sessionAnswer, rejectionAnswer } from './command-answer.js';
 import { revokeStep } from './issue-step.js';
-import { gateOf, isBlockedByGate, isPhaseFinished } from './progress.js';
+import { gateOf, isBlockedByGate, isPhaseFinished } from './task-progress.js';
 import { activate, clearPauseCause } from './resume.js';
 import { activationId, type GateRecord, type SessionState } from './session-state.js';
 import { diffStructure, isSameStructure, structureHash, type StructureDiff } from './spec/spec-structure.js';

@@ -4,7 +4,7 @@ import type { CommandOf } from '../contract/session-command.js';
 import type { SessionRole } from '../contract/session.js';
 import type { NextStep, SessionAnswer } from '../contract/session-answer.js';
 import { InvariantError } from '../../../core/errors.js';
-import { sessionAnswer, rejectionAnswer } from './session-answer.js';
+import { sessionAnswer, rejectionAnswer } from './command-answer.js';
 import { reopenGate } from './gate.js';
 import { stepEventFields, recordRevocation, allocateRunId } from './issue-step.js';
 import { activationId, FRESH_CONTEXT, type SessionState } from './session-state.js';

@@ -9,7 +9,7 @@ import {
   type SpecGate,
   type SpecPhase,
 } from '../contract/session-spec.js';
-import { taskStatus } from './progress.js';
+import { taskStatus } from './task-progress.js';
 import type { ChangedFiles, SessionState } from './session-state.js';
 
 /**

@@ -173,6 +173,6 @@ function ask(
 
 /** What the service needs for the checks of `turnpike agents doctor`, once for each session. */
 async function checkClient({ client }: HookArguments): Promise<object> {
-  const { checkForHook } = await import('./check-client.js');
+  const { checkForHook } = await import('./check-for-hook.js');
   return checkForHook(client);
 }

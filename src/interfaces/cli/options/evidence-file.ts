@@ -3,7 +3,7 @@
 import { usageError } from '../../../core/errors.js';
 import { statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
-import { openLineFile } from '../../../system/files/line-file.js';
+import { openLineFile } from '../../../system/files/open-line-file.js';
 import { readHistoryFile } from '../../../stores/keys/key-history-file.js';
 import { readSmallFile } from '../../../system/files/small-file.js';
 import { keysOf, readKeyHistory } from '../../../core/ledger/proof/key-history.js';

@@ -2,7 +2,7 @@
 
 import { resolve } from 'node:path';
 import { CLIENT_SECRET_VARIABLE, readClientSecret } from '../../../features/identity/provider/client-secret.js';
-import { hasIdentities, identitiesSource } from '../../../home/policy/identities-source.js';
+import { hasIdentities, identitiesSource } from '../../../home/policy/home-identities.js';
 import {
   IDENTITIES_PATH,
   SIGNING_ALGORITHMS,

@@ -13,7 +13,7 @@ import type {
   SessionData,
 } from '../../../features/sessions/contract/session-answer.js';
 import type { SessionSummary, TaskDetails } from '../../../features/sessions/sessions.js';
-import { activePhase, summarizeGates } from '../../../features/sessions/rules/progress.js';
+import { activePhase, summarizeGates } from '../../../features/sessions/rules/task-progress.js';
 import { loopSignal, recommendedActions } from '../../../features/sessions/rules/loop-signal.js';
 import type { SessionState } from '../../../features/sessions/rules/session-state.js';
 import type { CommandArguments, ExitCode } from '../command.js';

@@ -17,7 +17,7 @@ import { BinaryBody, route, type RequestHeader, type Route } from './route.js';
 import { keyedInputId } from './keyed-input-id.js';
 import { checkIfMatch } from './run-routes.js';
 import type { HttpService } from '../http-service.js';
-import { Ending, ExposureShape, jsonResponse, RunParams, Scope } from './shapes.js';
+import { Ending, ExposureShape, jsonResponse, RunParams, Scope } from './route-shapes.js';
 
 export const StartAgentBody = Type.Object(
   {

@@ -19,7 +19,7 @@ import { RefusalError } from '../../service/problems.js';
 import type { HttpService } from '../http-service.js';
 import { route, type Route } from './route.js';
 import { checkTokenCase } from './run-access.js';
-import { jsonResponse, openObject } from './shapes.js';
+import { jsonResponse, openObject } from './route-shapes.js';
 
 const EvaluationResultShape = openObject({ decision: Type.Boolean(), context: openObject({}) });
 const ResultListShape = Type.Union([

@@ -9,7 +9,7 @@ import { parseHookEvent } from '../../../features/hooks/gate/hook-question.js';
 import { UNCHECKED_REASON } from '../../../features/hooks/gate/hook-reasons.js';
 import { RefusalError } from '../../service/problems.js';
 import { BinaryBody, route, type Route } from './route.js';
-import { jsonResponse } from './shapes.js';
+import { jsonResponse } from './route-shapes.js';
 import { checkTokenCase } from './run-access.js';
 
 const HookParams = Type.Object({ client: OneOf(CLIENTS) }, closed);

@@ -25,7 +25,7 @@ import {
   SessionViewShape,
   StepStoryShape,
   ExplanationShape,
-} from './shapes.js';
+} from './route-shapes.js';
 import { createEntryFormat, createRowFormat } from '../event-streams.js';
 
 const EVENTS_DEFAULT = 100;

@@ -27,7 +27,7 @@ import { RefusalError } from '../../service/problems.js';
 import { voterIdentity } from '../identity/identity-service.js';
 import { checkTokenCase } from './run-access.js';
 import { route, type RouteResponse, type Route } from './route.js';
-import { jsonResponse, RunParams, Scope, State } from './shapes.js';
+import { jsonResponse, RunParams, Scope, State } from './route-shapes.js';
 
 const ApprovalShape = Type.Object(
   {

@@ -12,7 +12,7 @@ import { streamJson } from '../write-pieces.js';
 import { RefusalError } from '../../service/problems.js';
 import { checkTokenCase } from './run-access.js';
 import { route, type Route } from './route.js';
-import { After, Ending, jsonResponse, Limit, RunParams } from './shapes.js';
+import { After, Ending, jsonResponse, Limit, RunParams } from './route-shapes.js';
 
 const LIMIT_DEFAULT = 20;
 /** How many trees one page scans, including those that the caller may not see. */

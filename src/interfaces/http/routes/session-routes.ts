@@ -13,7 +13,7 @@ import { SessionSpecs } from './ledger-audit.js';
 import { RefusalError } from '../../service/problems.js';
 import { EmptyObject, route, type RouteResponse, type Route } from './route.js';
 import type { HttpService } from '../http-service.js';
-import { jsonResponse } from './shapes.js';
+import { jsonResponse } from './route-shapes.js';
 import { isWithheldByLane, type ContentLedger } from './step-contents.js';
 
 const SessionId = Type.String({ minLength: 1, maxLength: 160, pattern: '^[A-Za-z0-9_]+$' });

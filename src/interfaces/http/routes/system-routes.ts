@@ -9,7 +9,7 @@ import { closed, PolicyVersions } from '../../../core/contract/shapes.js';
 import { openApiDocument } from './openapi-document.js';
 import { RefusalError } from '../../service/problems.js';
 import { route, type Route } from './route.js';
-import { jsonResponse, openObject, textResponse } from './shapes.js';
+import { jsonResponse, openObject, textResponse } from './route-shapes.js';
 
 const PolicyShape = openObject({
   versions: PolicyVersions,

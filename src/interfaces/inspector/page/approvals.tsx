@@ -5,7 +5,7 @@ import { ApprovalsClient } from './data/approvals-client.js';
 import { HttpFeed } from './data/http-feed.js';
 import { findRoot, reloadOnNewToken, takeOwnToken } from './own-token.js';
 import { parseAddress, takeToken } from './store/address.js';
-import { ApprovalsPage } from './views/approvals.js';
+import { ApprovalsPage } from './views/approvals-page.js';
 import { CoveragePage } from './views/coverage.js';
 import { loadSession } from './views/session-menu.js';
 

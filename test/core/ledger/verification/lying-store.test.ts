@@ -29,7 +29,7 @@ import { LedgerReader } from '../../../../src/runtime/ledger/ledger-reader.js';
 import { proveEntry, proveConsistency, requireSignedHead } from '../../../../src/runtime/ledger/ledger-proofs.js';
 import { openTurnpike, openTurnpikeIn } from '../../../../src/host/turnpike.js';
 import { openEvidence, verifyEvidence } from '../../../../src/features/evidence/open-evidence.js';
-import { openLineFile } from '../../../../src/system/files/line-file.js';
+import { openLineFile } from '../../../../src/system/files/open-line-file.js';
 import { writeFile } from 'node:fs/promises';
 import { proposalId } from '../../../fixtures/entries.js';
 import { EMPTY_HEAD } from '../../../../src/core/ledger/proof/merkle.js';

@@ -16,7 +16,7 @@ import {
   requestApproval,
   withoutVotes,
   type ApprovalPolicy,
-} from '../../../../src/core/policy/approval/approval.js';
+} from '../../../../src/core/policy/approval/approval-book.js';
 import { personNamed } from '../../../fixtures/person.js';
 import { bareRole } from '../bare-policy.js';
 

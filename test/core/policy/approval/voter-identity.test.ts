@@ -3,7 +3,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { ApprovalBallot, ApprovalEntry } from '../../../../src/core/contract/run/approval.js';
 import type { Person } from '../../../../src/core/contract/person.js';
-import { personOf } from '../../../../src/core/identity/person.js';
+import { personOf } from '../../../../src/core/identity/person-name.js';
 import { CONFUSABLES } from '../../../../src/core/identity/tables/confusables.js';
 import {
   emptyBook,
@@ -11,7 +11,7 @@ import {
   approvalStatus,
   countBallot,
   type ApprovalPolicy,
-} from '../../../../src/core/policy/approval/approval.js';
+} from '../../../../src/core/policy/approval/approval-book.js';
 import { checkIdentity } from '../../../../src/core/policy/approval/voter-identity.js';
 import type { OidcIdentity } from '../../../../src/core/contract/run/verified-identity.js';
 import { sampled } from '../../identity/sampled.js';

@@ -14,7 +14,7 @@ import { overlayFile, overlayFiles } from '../../../../src/home/policy/overlay-f
 import { sharedExports } from '../../../../src/home/store-home.js';
 import { resolveLocation, type LedgerLocation } from '../../../../src/home/ledger-location.js';
 import { openCopy } from '../../../../src/features/backup/copy/copy-target.js';
-import { verifyExportBag } from '../../../../src/features/exports/verify/verify-bag.js';
+import { verifyExportBag } from '../../../../src/features/exports/verify/verify-export-bag.js';
 import { openTurnpike, type Turnpike } from '../../../../src/host/turnpike.js';
 import { execute } from '../../../stores/postgres/postgres-harness.js';
 import { bundled } from '../../../fixtures/bundled.js';

@@ -7,7 +7,7 @@ import Type from 'typebox';
 import { overlayFiles } from '../../../../src/home/policy/overlay-file.js';
 import { writeOverlay } from '../../../../src/home/policy/overlay-writer.js';
 import { manifestPolicySource } from '../../../../src/home/policy/manifest-policy-source.js';
-import { TokenFile } from '../../../../src/stores/keys/token-book.js';
+import { TokenFile } from '../../../../src/stores/keys/token-file.js';
 import { sqlDatabase } from '../../../../src/stores/records/sql-database.js';
 import { winstonLog } from '../../../../src/system/winston-log.js';
 import type { Clock } from '../../../../src/engine/ports/clock.js';

@@ -9,7 +9,7 @@ import { canonicalJson } from '../../../../src/core/contract/canonical-json.js';
 import type { ExportBundle } from '../../../../src/core/contract/evidence/export-bundle.js';
 import { sha256 } from '../../../../src/core/contract/hash.js';
 import { EXPORT_BAG_RULES } from '../../../../src/features/exports/verify/bag-report.js';
-import { verifyExportBag } from '../../../../src/features/exports/verify/verify-bag.js';
+import { verifyExportBag } from '../../../../src/features/exports/verify/verify-export-bag.js';
 import { homePaths } from '../../../../src/home/home.js';
 import { readLedgerSigner } from '../../../../src/home/ledger-key.js';
 import { Bench } from '../../../fixtures/bench.js';

@@ -13,7 +13,7 @@ import {
   sessionAnswer,
   rejectionAnswer,
   rejectionWithoutSession,
-} from '../../../../src/features/sessions/rules/session-answer.js';
+} from '../../../../src/features/sessions/rules/command-answer.js';
 import { loopSignal, recommendedActions } from '../../../../src/features/sessions/rules/loop-signal.js';
 import type { SessionState } from '../../../../src/features/sessions/rules/session-state.js';
 import { tableOf } from '../../../docs/tables.js';

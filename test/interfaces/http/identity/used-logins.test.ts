@@ -2,7 +2,7 @@
 
 import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { identitiesSource } from '../../../../src/home/policy/identities-source.js';
+import { identitiesSource } from '../../../../src/home/policy/home-identities.js';
 import { winstonLog } from '../../../../src/system/winston-log.js';
 import { IdentityService } from '../../../../src/interfaces/http/identity/identity-service.js';
 import type { LoginFlow, LoginStep } from '../../../../src/interfaces/http/identity/login-flow.js';

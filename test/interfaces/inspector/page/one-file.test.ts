@@ -5,7 +5,7 @@ import { packRows, toEventRow } from '../../../../src/core/contract/inspection/e
 import type { Course } from '../../../../src/core/contract/inspection/inspection.js';
 import { InlineFeed, type InlineData } from '../../../../src/interfaces/inspector/page/data/inline-feed.js';
 import { leafHash } from '../../../../src/core/ledger/proof/merkle.js';
-import { toHtmlSafeJson, renderOneFile } from '../../../../src/interfaces/inspector/one-file.js';
+import { toHtmlSafeJson, renderOneFile } from '../../../../src/interfaces/inspector/render-one-file.js';
 import type { InspectorSource } from '../../../../src/interfaces/inspector/inspector-source.js';
 import { NO_WHYS } from '../../../fixtures/ledger-source.js';
 

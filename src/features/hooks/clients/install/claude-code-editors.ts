@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../../../core/contract/json.js';
-import { CLIENT_TIMEOUT_S, commandLine, hookWords } from '../hook-command.js';
+import { CLIENT_TIMEOUT_S, commandLine, hookWords } from '../hook-command-line.js';
 import { objectIn } from '../hook-handlers.js';
 import { CLAUDE_TOOLS } from '../judge-claude-code.js';
 import {

@@ -1,4 +1,4 @@
-import { clineScript, hookWords, mentionsHook } from '../hook-command.js';
+import { clineScript, hookWords, mentionsHook } from '../hook-command-line.js';
 import { EditProblem, UNSUPPORTED, type Editor } from './editor.js';
 
 const EXECUTABLE_MODE = 0o700;

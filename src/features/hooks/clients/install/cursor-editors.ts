@@ -1,4 +1,4 @@
-import { CLIENT_TIMEOUT_S, commandLine, hookWords } from '../hook-command.js';
+import { CLIENT_TIMEOUT_S, commandLine, hookWords } from '../hook-command-line.js';
 import { BOTH_LEVELS, jsonEditor, UNSUPPORTED, type Editor } from './editor.js';
 import { addEntries, removeEntries } from './hook-entries.js';
 

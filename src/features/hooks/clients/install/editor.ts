@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../../../core/contract/json.js';
 import type { SettingsLevel } from '../client-facts.js';
-import type { HookTarget } from '../hook-command.js';
-import { readJsonObject } from '../read-json.js';
+import type { HookTarget } from '../hook-command-line.js';
+import { readJsonObject } from '../read-commented-json.js';
 
 /** What an installation writes. */
 export interface InstallTarget extends HookTarget {

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../../../core/contract/json.js';
-import { CLIENT_TIMEOUT_S, commandLine, hookWords, wrappedLine } from '../hook-command.js';
+import { CLIENT_TIMEOUT_S, commandLine, hookWords, wrappedLine } from '../hook-command-line.js';
 import { objectIn } from '../hook-handlers.js';
 import { BOTH_LEVELS, EditProblem, jsonEditor, serverWords, without, withMember, type Editor } from './editor.js';
 import { addEntries, removeEntries } from './hook-entries.js';

@@ -2,7 +2,7 @@
 
 import { isJsonObject, type Json, type JsonObject } from '../../../../core/contract/json.js';
 import type { Client } from '../../hook-event.js';
-import { mentionsHook } from '../hook-command.js';
+import { mentionsHook } from '../hook-command-line.js';
 import { objectIn, textIn } from '../hook-handlers.js';
 import { EditProblem, withMember } from './editor.js';
 

@@ -1,4 +1,4 @@
-import { hookWords } from '../hook-command.js';
+import { hookWords } from '../hook-command-line.js';
 import { objectIn } from '../hook-handlers.js';
 import {
   BOTH_LEVELS,

@@ -11,7 +11,7 @@ import type {
 } from '../../../../core/contract/inspection/inspection.js';
 import type { InlineData } from '../../inline-data.js';
 import type { SessionView } from '../../../../features/sessions/packets.js';
-import { fromBase64 } from '../worker/merkle.js';
+import { fromBase64 } from '../worker/compact-range.js';
 import type { Feed, FeedListener } from './feed.js';
 
 export type { InlineData };

@@ -9,7 +9,7 @@ import {
   type NextStep,
   type SessionSpec,
 } from '../../../../features/sessions/contract/step-packet.js';
-import { hex, type Hash } from '../worker/merkle.js';
+import { hex, type Hash } from '../worker/compact-range.js';
 
 export interface RebuiltPacket {
   readonly step: NextStep;

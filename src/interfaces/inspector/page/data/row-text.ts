@@ -4,7 +4,7 @@
 import { toEventRow } from '../../../../core/contract/inspection/event-row.js';
 import type { EventDetails, EventRow } from '../../../../core/contract/inspection/inspection.js';
 import { isSameRow, type ChangedEntry } from '../worker/ledger-proof.js';
-import { hex, leafBytes, browserSha256, type Hash } from '../worker/merkle.js';
+import { hex, leafBytes, browserSha256, type Hash } from '../worker/compact-range.js';
 
 /** An entry; `changed` if its text is not the recorded one. */
 export interface InspectedEvent {

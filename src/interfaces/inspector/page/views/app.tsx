@@ -7,7 +7,7 @@ import { EntryDetails } from './events/entry-details.js';
 import { EventList } from './events/event-list.js';
 import { KeysHelp } from './common/keys-help.js';
 import { handleKey } from './common/keys.js';
-import { RunTreePanel } from './run-tree.js';
+import { RunTreePanel } from './run-tree-panel.js';
 import { Scrubber } from './events/scrubber.js';
 import { AccessHelp, ACCESS_PROBLEM_TEXTS } from './access-problem.js';
 import { TopBar } from './top-bar.js';

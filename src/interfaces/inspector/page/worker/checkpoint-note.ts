@@ -1,6 +1,6 @@
 // Verifies a signed checkpoint (C2SP signed-note and tlog-checkpoint) with the browser's own Ed25519.
 
-import { fromBase64, hex, type Hash } from './merkle.js';
+import { fromBase64, hex, type Hash } from './compact-range.js';
 
 export interface NoteCheckpoint {
   readonly origin: string;

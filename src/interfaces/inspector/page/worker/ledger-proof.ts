@@ -5,7 +5,7 @@
 import { nameInTree } from '../../../../core/contract/entry-name.js';
 import { toEventRow } from '../../../../core/contract/inspection/event-row.js';
 import type { EventRow, LedgerInfo } from '../../../../core/contract/inspection/inspection.js';
-import { CompactRange, fromHex, hex, leafBytes, LeafHashes, browserSha256, type Hash } from './merkle.js';
+import { CompactRange, fromHex, hex, leafBytes, LeafHashes, browserSha256, type Hash } from './compact-range.js';
 import { parseCheckpoint, verifySignature, type NoteCheckpoint, type SignatureState } from './checkpoint-note.js';
 
 /** The previous hash in the first entry of a run tree. */

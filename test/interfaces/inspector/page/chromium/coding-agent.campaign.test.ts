@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { mintToken, tokenBook } from '../../../../../src/stores/keys/token-book.js';
+import { mintToken, tokenBook } from '../../../../../src/stores/keys/token-file.js';
 import { nanoidIds } from '../../../../../src/system/nanoid-ids.js';
 import { systemClock } from '../../../../../src/system/system-clock.js';
 import { winstonLog } from '../../../../../src/system/winston-log.js';

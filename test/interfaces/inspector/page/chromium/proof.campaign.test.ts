@@ -16,7 +16,7 @@ import {
   homeInspectorSource,
   inspectedBundle,
 } from '../../../../../src/interfaces/inspector/ledger-inspector-source.js';
-import { renderOneFile } from '../../../../../src/interfaces/inspector/one-file.js';
+import { renderOneFile } from '../../../../../src/interfaces/inspector/render-one-file.js';
 import type { InspectorSource } from '../../../../../src/interfaces/inspector/inspector-source.js';
 import { dropGuards, withDatabase } from '../../../../stores/sqlite/sqlite-harness.js';
 import { turnpike } from '../../../cli/fake-io.js';

@@ -6,7 +6,7 @@ import Type from 'typebox';
 import { manifestPolicySource } from '../../../../../src/home/policy/manifest-policy-source.js';
 import { nanoidIds } from '../../../../../src/system/nanoid-ids.js';
 import { systemClock } from '../../../../../src/system/system-clock.js';
-import { mintToken, tokenBook, type TokenGrant } from '../../../../../src/stores/keys/token-book.js';
+import { mintToken, tokenBook, type TokenGrant } from '../../../../../src/stores/keys/token-file.js';
 import { winstonLog } from '../../../../../src/system/winston-log.js';
 import { fillDemo } from '../../../../../src/interfaces/cli/demo.js';
 import type { TokenRecord } from '../../../../../src/core/contract/token.js';

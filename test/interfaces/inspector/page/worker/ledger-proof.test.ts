@@ -21,7 +21,7 @@ import {
   LeafHashes,
   browserSha256,
   type Hash,
-} from '../../../../../src/interfaces/inspector/page/worker/merkle.js';
+} from '../../../../../src/interfaces/inspector/page/worker/compact-range.js';
 import {
   parseCheckpoint,
   verifySignature,

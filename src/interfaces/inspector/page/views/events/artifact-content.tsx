@@ -13,7 +13,7 @@ import { authorOfContent } from '../../../../../core/contract/inspection/field-a
 import { hasContentHash } from '../../data/row-text.js';
 import { hexDump, decodeUtf8 } from '../../text/untrusted.js';
 import type { Store } from '../../store/store.js';
-import { hex, browserSha256 } from '../../worker/merkle.js';
+import { hex, browserSha256 } from '../../worker/compact-range.js';
 
 interface ContentProps {
   readonly at: number;

@@ -6,7 +6,7 @@ import { ArtifactContent } from './artifact-content.js';
 import { JsonView } from '../common/json-view.js';
 import { formatIsoTime, shortenHash, UntrustedText, VisibleText } from '../common/text.js';
 import { useAnswer } from '../common/use-answer.js';
-import { UntakenTransitions } from './untaken-transitions.js';
+import { UntakenTransitions } from './untaken-list.js';
 import { ExplanationView } from './explanation.js';
 import { parseJson } from '../../text/json-lines.js';
 import { entryLines } from '../../text/text-authors.js';

@@ -12,7 +12,7 @@ import { useAnswer } from '../common/use-answer.js';
 import { hasContentHash } from '../../data/row-text.js';
 import { rebuildPacket } from '../../data/rebuild-packet.js';
 import type { Store } from '../../store/store.js';
-import { hex, browserSha256 } from '../../worker/merkle.js';
+import { hex, browserSha256 } from '../../worker/compact-range.js';
 
 interface PacketProps {
   readonly packet: Packet;

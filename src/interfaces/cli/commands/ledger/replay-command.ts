@@ -1,0 +1,180 @@
+import { nameBoth, nameInLedger, nameInTree } from '../../../../core/contract/entry-name.js';
+import { RunError } from '../../../../core/errors.js';
+import type { LedgerStore } from '../../../../engine/ports/ledger/ledger-store.js';
+import {
+  replay as replayLedger,
+  type UnrecomputedTree,
+  type ReplayReport,
+  type ReplayVerdict,
+} from '../../../../kernel/replay/replay.js';
+import { stateAt } from '../../../../kernel/replay/state-at.js';
+import { commandUsageError } from '../../arguments.js';
+import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
+import { exitOneIfTampered } from '../../exit-code.js';
+import {
+  ENTRY_NOTES,
+  findLogIndex,
+  parseEntryName,
+  type EntryName,
+  type NamedEntries,
+} from '../../options/entry-name-argument.js';
+import { rootRunIdOf } from '../../../../runtime/ledger/ledger-reader.js';
+import { isFileName, KEY_OPTIONS, withEvidenceBundle } from '../../options/evidence-file.js';
+import { STORE_POINTS, withLedger } from '../../options/folders.js';
+import type { Io } from '../../io.js';
+import { archivedNotice } from './ledger-verify-command.js';
+import { stateText } from '../../text/state-text.js';
+import { countText, escapeText, jsonLine } from '../../text/terminal.js';
+
+/** The number of characters shown around the first difference in an entry. */
+const SHOWN_CHARS = 320;
+const BEFORE_CHARS = 120;
+
+const EXIT_CODES: Readonly<Record<ReplayVerdict, ExitCode>> = { replayed: 0, differs: 1, by_hash_alone: 4, nothing: 4 };
+
+/** `turnpike replay`: checks that the machines would write the same ledger. */
+export const replayCommand: CliCommand = {
+  name: 'replay',
+  access: 'read',
+  accessWith: [{ given: STORE_POINTS, access: 'write' }],
+  summary: 'Replay the ledger through the state machines; print what was checked, or the first difference',
+  operands: { usage: '[RUN_ID|FILE]', min: 0, max: 1 },
+  options: [
+    {
+      name: 'until',
+      value: 'ENTRY',
+      help: 'replay only up to this entry, and show the state of every run and session after it',
+    },
+    { name: 'all', help: 'with --until: also show the runs that had ended' },
+    {
+      name: STORE_POINTS,
+      help: 'with --until: store the points from which later queries begin, in the home directory',
+    },
+    ...KEY_OPTIONS,
+  ],
+  notes: [
+    'Needs nothing but the ledger and its artifacts. With RUN_ID, replays the run tree of that run; with FILE, the',
+    'output of `ledger export`. Exits 1 at a difference, and 4 if nothing differs but not everything could be',
+    'replayed: content was erased or withheld, entries are archived, this installation cannot evaluate a tree, or there',
+    'was no input.',
+    ...ENTRY_NOTES,
+    'With RUN_ID, a number is an entry of its tree. The entries of one input are committed together: an ENTRY among them',
+    'means the last of them. `--until last` shows the present state; with --store-points, run in advance, it makes later',
+    'queries of a long ledger faster. Without --store-points, the command changes nothing.',
+  ],
+  async run(args, io) {
+    const [operand] = args.operands;
+    // A changed bundle is a result of this command. A changed home directory is a broken system.
+    return operand !== undefined && isFileName(operand)
+      ? exitOneIfTampered(io, () => replayOrShow(operand, args, io))
+      : replayOrShow(operand, args, io);
+  },
+};
+
+async function replayOrShow(operand: string | undefined, args: CommandArguments, io: Io): Promise<ExitCode> {
+  const run_id = operand === undefined || isFileName(operand) ? undefined : operand;
+  const until = args.text('until');
+  if (until !== undefined) return showState(until, operand, args, io);
+  for (const name of ['all', STORE_POINTS])
+    if (args.flag(name)) throw commandUsageError(replayCommand, `--${name} needs --until`);
+  const report =
+    operand === undefined || run_id !== undefined
+      ? await withLedger(args, io, ({ reader }) => reader.replay(run_id))
+      : await withEvidenceBundle(operand, args, io, (bundle) => replayLedger(bundle));
+  if (run_id !== undefined && report.trees === 0) {
+    throw new RunError({ code: 'RUN_UNKNOWN', message: `this ledger has no run ${run_id}` });
+  }
+  await io.stdout.write(args.flag('json') ? jsonLine(report) : textOf(report));
+  return EXIT_CODES[report.verdict];
+}
+
+async function showState(text: string, operand: string | undefined, args: CommandArguments, io: Io): Promise<ExitCode> {
+  const isLast = text === 'last';
+  const name = isLast ? null : parseEntryName(text);
+  const file = operand !== undefined && isFileName(operand) ? operand : null;
+  if (isLast && file === null && operand !== undefined)
+    throw commandUsageError(replayCommand, '--until last cannot be combined with RUN_ID');
+  const untilIn = async (log: NamedEntries & Pick<LedgerStore, 'head'>): Promise<number> =>
+    name === null ? Math.max(0, (await log.head()).size - 1) : findLogIndex(text, log);
+  // A bundle has no replay points: it is folded from its first entry.
+  const state =
+    file === null
+      ? await withLedger(args, io, async ({ reader }) =>
+          operand === undefined
+            ? reader.stateAt({ until: await untilIn(reader.folded) })
+            : reader.stateAt({ until: seqIn(operand, name), run_id: operand }),
+        )
+      : await withEvidenceBundle(file, args, io, async (bundle) =>
+          stateAt(bundle, null, { until: await untilIn(bundle) }),
+        );
+  await io.stdout.write(args.flag('json') ? jsonLine(state) : stateText(state, args.flag('all')));
+  return state.not_recomputed === undefined && state.needs === undefined ? 0 : 4;
+}
+
+/** The seq in the tree of a run, which a bare number names, because the run is given. */
+function seqIn(run_id: string, name: EntryName | null): number {
+  if (name?.kind === 'number') return name.number;
+  if (name?.kind === 'tree' && name.tree_id === rootRunIdOf(run_id)) return name.seq;
+  throw commandUsageError(replayCommand, '--until must name an entry of the run tree of RUN_ID');
+}
+
+const HEADLINES: Readonly<Record<Exclude<ReplayVerdict, 'differs'>, (counts: string) => string>> = {
+  replayed: (counts) => `ok: ${counts}: every state, verdict and response came out as recorded`,
+  by_hash_alone: (counts) =>
+    `by hash alone: ${counts}: everything that could be replayed came out as recorded; not replayed:`,
+  nothing: () => 'nothing was replayed: the ledger has no input to replay',
+};
+
+function textOf(report: ReplayReport): string {
+  const { trees, entries, inputs, steps, responses, difference } = report;
+  const counts = [
+    countText(trees, 'run tree'),
+    `${entries} entries`,
+    countText(inputs, 'input'),
+    countText(steps, 'step'),
+    countText(responses, 'response'),
+  ].join(', ');
+  if (difference === null && report.verdict !== 'differs') {
+    const others = report.other_machines;
+    const note =
+      others === 0 ? '' : `note: ${countText(others, 'run tree')} recorded by another version of the machines\n`;
+    const lost = (report.not_recomputed ?? []).map(lineOf);
+    const archived = report.archived === undefined ? '' : `${archivedNotice(report.archived)}\n`;
+    return `${HEADLINES[report.verdict](counts)}\n${note}${lost.join('')}${archived}`;
+  }
+  if (difference === null) return '';
+  const { tree_id, seq, rule, log_index, expected, found } = difference;
+  if (rule === 'log.cut') return `the log ends at ${found}, and its heads say ${expected}: ${rule}\n`;
+  const place = log_index === null ? 'after the last entry' : nameInLedger(log_index);
+  const from = firstDifference(expected ?? '', found ?? '');
+  return [
+    `${place} (${nameInTree(tree_id, seq)}): ${rule}`,
+    `  expected: ${excerpt(expected, from)}`,
+    `  found:    ${excerpt(found, from)}`,
+    `before it: ${counts}, all as recorded`,
+  ]
+    .map((line) => `${escapeText(line)}\n`)
+    .join('');
+}
+
+const lineOf = ({ tree_id, seq, log_index, entries, ...why }: UnrecomputedTree): string =>
+  `not recomputed: ${entries === 1 ? '1 entry' : `${entries} entries`} from ${nameBoth(log_index, tree_id, seq)} on: ` +
+  `${reasonOf(why)}\n`;
+
+const reasonOf = ({ case_id, withheld, needs }: Pick<UnrecomputedTree, 'case_id' | 'withheld' | 'needs'>): string =>
+  needs ??
+  (withheld === 'erased' ? `its content was erased with case ${case_id ?? ''}` : 'a lane withholds its content');
+
+function firstDifference(one: string, other: string): number {
+  let at = 0;
+  while (at < one.length && one[at] === other[at]) at += 1;
+  return at;
+}
+
+/** Both texts are cut at the same position, so that a reader can compare them. */
+function excerpt(text: string | null, difference: number): string {
+  if (text === null) return 'nothing';
+  const from = text.length <= SHOWN_CHARS ? 0 : Math.max(0, difference - BEFORE_CHARS);
+  const shown = text.slice(from, from + SHOWN_CHARS);
+  return `${from > 0 ? '…' : ''}${shown}${from + SHOWN_CHARS < text.length ? '…' : ''}`;
+}

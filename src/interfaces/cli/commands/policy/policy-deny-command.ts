@@ -1,0 +1,225 @@
+import { usageError } from '../../../../core/errors.js';
+import { overlayFiles, type OverlayFiles } from '../../../../home/policy/overlay-file.js';
+import { readOverlay, writeOverlay } from '../../../../home/policy/overlay-writer.js';
+import { systemClock } from '../../../../system/system-clock.js';
+import { findAction } from '../../../../core/contract/policy/actions.js';
+import {
+  OVERLAY_MATCHERS,
+  OVERLAY_RULES_MAX,
+  OverlayRule,
+  type OverlayMatcher,
+  type OverlayRule as Rule,
+} from '../../../../core/contract/policy/overlay.js';
+import { findTextProblem } from '../../../../core/contract/text-rule.js';
+import { isConforming } from '../../../../core/contract/validators.js';
+import { NAME_PROBLEMS, personOf } from '../../../../core/identity/person-name.js';
+import type { ClusterDirectory } from '../../../../engine/ports/ledger/cluster.js';
+import { isVacant } from '../../../../home/home.js';
+import { quoteArgument, commandUsageError } from '../../arguments.js';
+import {
+  NO_OPERANDS,
+  type CommandArguments,
+  type CliCommand,
+  type ExitCode,
+  type CommandOption,
+} from '../../command.js';
+import { homeOf } from '../../options/folders.js';
+import { type Io } from '../../io.js';
+import { awaitOverlay } from '../../store/await-overlay.js';
+import { findSharedHome, openCluster } from '../../store/shared-home.js';
+import { countText, escapeText, jsonLine, createPainter, table } from '../../text/terminal.js';
+
+const MATCHER_OPTIONS = {
+  role_id: { name: 'role', value: 'R', help: 'deny actions of this role' },
+  lane_id: { name: 'lane', value: 'L', help: 'deny actions in this lane' },
+  action: { name: 'action', value: 'A', help: 'deny this action' },
+  tool: { name: 'tool', value: 'T', help: 'deny calls of this tool' },
+  table: { name: 'table', value: 'T', help: 'deny reads and writes of this table' },
+  case_id: { name: 'case', value: 'C', help: 'deny actions in this case' },
+  run_id: { name: 'run', value: 'RUN', help: 'deny actions of this run and of every run below it' },
+  actor_id: { name: 'actor', value: 'A', help: 'deny actions of this actor, in every spelling of the name' },
+} as const satisfies Record<OverlayMatcher, CommandOption>;
+
+/** `turnpike policy deny`: edits the emergency overlay, which takes effect in running trees at once (D1). */
+export const policyDeny: CliCommand = {
+  name: 'policy deny',
+  access: 'write',
+  accessWith: [{ given: 'list', access: 'read' }],
+  summary: 'Deny something at once, also to active runs; or list or lift such rules',
+  operands: NO_OPERANDS,
+  // Each may be given once. They are lists, so that a second one is reported and does not silently replace the first.
+  options: [
+    ...OVERLAY_MATCHERS.map((matcher): CommandOption => ({ ...MATCHER_OPTIONS[matcher], multiple: true })),
+    { name: 'reason', value: 'TEXT', help: 'the reason, one line of up to 200 characters; required for a new rule' },
+    { name: 'list', help: 'list the rules in force' },
+    { name: 'lift', value: 'RULE_ID', help: 'remove a rule' },
+    { name: 'repair', help: 'replace an overlay or key that is missing or damaged' },
+  ],
+  notes: [
+    'A rule denies every request that matches all its options; it can never allow anything. A key in the home',
+    'directory, created on first use, signs the rules, and every decision records their epoch. A running process',
+    'applies them at its next step; the policies that its run trees have pinned do not change. Needs no lock. While',
+    'the overlay is missing, damaged or older than one already seen, everything is denied. --repair then writes a',
+    'valid overlay, with or without a new rule, and drops the rules that can no longer be trusted. With a ledger in a',
+    'database, the command returns when every worker applies the change or is over; after 30 s it lists the others and',
+    'fails. The overlay then lies in the key folder that the workers share.',
+  ],
+  async run(args, io) {
+    const paths = homeOf(args, io);
+    const { home, overlay, keys } = paths;
+    if (isVacant(home)) throw usageError(`${home} is not a home directory: create one with \`turnpike init\``);
+    const files = overlayFiles(overlay, keys);
+    const matchers = parseMatchers(args);
+    const reason = args.text('reason');
+    const lift = args.text('lift');
+    const adds = reason !== undefined || Object.keys(matchers).length > 0;
+    const wants = [args.flag('list'), lift !== undefined, adds].filter(Boolean).length;
+    if (wants > 1) throw commandUsageError(policyDeny, 'use only one of --list, --lift and a new rule');
+    if (args.flag('list') && args.flag('repair'))
+      throw commandUsageError(policyDeny, '--list and --repair cannot be combined');
+    if (args.flag('list')) return listRules(files, args, io);
+    const rule = adds ? createRule(matchers, reason) : null;
+    const shared = findSharedHome(paths, args);
+    // Opened before the rule is written: without the database, no worker can say that it applies the rule.
+    const cluster = shared === null ? null : await openCluster(shared);
+    try {
+      await cluster?.status();
+      const target = { files, cluster };
+      if (lift !== undefined) return await liftRule(target, lift, args, io);
+      if (rule !== null) return await addRule(target, rule, args, io);
+      if (args.flag('repair')) return await repairOverlay(target, args, io);
+    } finally {
+      await cluster?.close();
+    }
+    throw commandUsageError(policyDeny, 'name what to deny: a role, a lane, an action, ...');
+  },
+};
+
+interface OverlayTarget {
+  readonly files: OverlayFiles;
+  /** The workers that must apply the overlay before the command succeeds; null for a ledger with one writer. */
+  readonly cluster: ClusterDirectory | null;
+}
+
+type Matchers = Partial<Record<OverlayMatcher, string>>;
+
+function parseMatchers(args: CommandArguments): Matchers {
+  const matchers: Matchers = {};
+  for (const matcher of OVERLAY_MATCHERS) {
+    const { name } = MATCHER_OPTIONS[matcher];
+    const [value, more] = args.list(name);
+    if (more !== undefined)
+      throw commandUsageError(policyDeny, `a rule takes --${name} only once: add one rule for each value`);
+    if (value === undefined) continue;
+    if (!isConforming(OverlayRule.properties[matcher], value) || !value.isWellFormed()) {
+      const problem = findTextProblem(OverlayRule.properties[matcher], value, 'it');
+      const why = problem === null ? '' : ` ${problem}`;
+      throw commandUsageError(policyDeny, `invalid value of --${name}: ${quoteArgument(value)}${why}`);
+    }
+    const person = matcher === 'actor_id' ? personOf(value) : null;
+    if (typeof person === 'string') throw commandUsageError(policyDeny, `--${name}: the name ${NAME_PROBLEMS[person]}`);
+    matchers[matcher] = value;
+  }
+  return matchers;
+}
+
+function createRule(matchers: Matchers, reason: string | undefined): Omit<Rule, 'rule_id'> {
+  if (Object.keys(matchers).length === 0) {
+    throw commandUsageError(policyDeny, 'name what to deny: a role, a lane, an action, ...');
+  }
+  if (reason === undefined) throw commandUsageError(policyDeny, '--reason is missing');
+  if (!isConforming(OverlayRule.properties.reason, reason) || !reason.isWellFormed()) {
+    throw commandUsageError(policyDeny, '--reason takes one line of up to 200 characters');
+  }
+  return { ...matchers, reason };
+}
+
+async function addRule(
+  target: OverlayTarget,
+  rule: Omit<Rule, 'rule_id'>,
+  args: CommandArguments,
+  io: Io,
+): Promise<ExitCode> {
+  if (rule.action !== undefined && findAction(rule.action) === undefined) {
+    await io.stderr.writeLine(`warning: ${rule.action} is not a built-in action: see \`turnpike actions\``);
+  }
+  const { epoch } = await publishOverlay(target.files, args, (former, next) => {
+    if (former.length < OVERLAY_RULES_MAX) return [...former, { ...rule, rule_id: ruleIdOf(next) }];
+    throw usageError(`the overlay has reached its limit of ${OVERLAY_RULES_MAX} rules: lift one first`);
+  });
+  const message = { rule_id: ruleIdOf(epoch), epoch };
+  await printResult(io, args, message, `${message.rule_id} is in force from epoch ${epoch} of the overlay`);
+  return requireAcknowledged(target, epoch, io);
+}
+
+async function liftRule(target: OverlayTarget, lifted: string, args: CommandArguments, io: Io): Promise<ExitCode> {
+  const { epoch } = await publishOverlay(target.files, args, (former) => {
+    const rules = former.filter(({ rule_id }) => rule_id !== lifted);
+    if (rules.length < former.length) return rules;
+    throw usageError(`the overlay has no rule ${quoteArgument(lifted)}: see \`turnpike policy deny --list\``);
+  });
+  await printResult(io, args, { lifted, epoch }, `${lifted} is lifted, by epoch ${epoch} of the overlay`);
+  return requireAcknowledged(target, epoch, io);
+}
+
+async function repairOverlay(target: OverlayTarget, args: CommandArguments, io: Io): Promise<ExitCode> {
+  const { epoch, rules } = await publishOverlay(target.files, args, (former) => former);
+  const text = `the overlay is valid, with epoch ${epoch} and ${countText(rules.length, 'rule')}`;
+  await printResult(io, args, { epoch, rules }, text);
+  return requireAcknowledged(target, epoch, io);
+}
+
+/** Waits until every worker applies the epoch. @returns 1 if one has not in time */
+async function requireAcknowledged({ cluster }: OverlayTarget, epoch: number, io: Io): Promise<ExitCode> {
+  const missing = cluster === null ? [] : await awaitOverlay(cluster, epoch);
+  for (const { worker_id, pid, address } of missing) {
+    const place = address === null ? '' : ` at ${address}`;
+    await io.stderr.writeLine(
+      escapeText(`worker ${worker_id}, pid ${pid}${place}, does not apply epoch ${epoch} yet: check its key folder`),
+    );
+  }
+  return missing.length === 0 ? 0 : 1;
+}
+
+async function listRules(files: OverlayFiles, args: CommandArguments, io: Io): Promise<ExitCode> {
+  const overlay = readOverlay(files);
+  if (args.flag('json')) {
+    await io.stdout.write(jsonLine(overlay ?? { epoch: 0, rules: [] }));
+    return 0;
+  }
+  if (overlay === null) {
+    await io.stderr.writeLine('there is no overlay: no rules are in force');
+    return 0;
+  }
+  const { epoch, issued_at_utc, rules } = overlay;
+  const rows = rules.map((rule) => [
+    { text: rule.rule_id, colour: 'red' as const },
+    { text: escapeText(matchersText(rule)) },
+    { text: escapeText(rule.reason), colour: 'dim' as const },
+  ]);
+  await io.stdout.write(`epoch ${epoch} of ${issued_at_utc}: ${countText(rules.length, 'rule')}\n`);
+  if (rows.length > 0) await io.stdout.write(table(rows, createPainter(io.colours)));
+  return 0;
+}
+
+/** As the user would type them. */
+const matchersText = (rule: Rule): string =>
+  OVERLAY_MATCHERS.flatMap((matcher) => {
+    const value = rule[matcher];
+    return value === undefined ? [] : [`--${MATCHER_OPTIONS[matcher].name} ${value}`];
+  }).join(' ');
+
+type Rules = Parameters<typeof writeOverlay>[1]['rules'];
+
+const publishOverlay = (files: OverlayFiles, args: CommandArguments, rules: Rules): ReturnType<typeof writeOverlay> =>
+  writeOverlay(files, {
+    issued_at_utc: new Date(systemClock().now()).toISOString(),
+    repair: args.flag('repair'),
+    rules,
+  });
+
+/** Epochs are never reused, so rule ids are unique. */
+const ruleIdOf = (epoch: number): string => `deny-${epoch}`;
+
+const printResult = (io: Io, args: CommandArguments, value: object, text: string): Promise<void> =>
+  io.stdout.write(args.flag('json') ? jsonLine(value) : `${escapeText(text)}\n`);

@@ -1,0 +1,44 @@
+import { createCatalogue } from '../../../../core/contract/policy/catalogue.js';
+import { schemaToText } from '../../../../core/policy/conditions/cedar.js';
+import { loadCounters } from '../../../../core/policy/counters/load-counters.js';
+import {
+  cedarSchemaOf,
+  conditionActions,
+  counterShape,
+  scopeShape,
+} from '../../../../core/policy/conditions/condition-schema.js';
+import { checkPolicy } from '../../../../core/policy/files/check-policy.js';
+import { NO_OPERANDS, type CliCommand } from '../../command.js';
+import {
+  findContractFolder,
+  loadContract,
+  readRegistrations,
+  REGISTRATIONS_OPTION,
+  requireValidPolicy,
+} from '../../options/folders.js';
+import { jsonLine } from '../../text/terminal.js';
+
+/** `turnpike policy schema`: prints the types by which conditions are checked. */
+export const policySchema: CliCommand = {
+  name: 'policy schema',
+  access: 'none',
+  summary: 'Print the Cedar schema by which conditions are checked: actions, tools, tables and their arguments',
+  operands: NO_OPERANDS,
+  options: [REGISTRATIONS_OPTION],
+  notes: [
+    'The schema follows from the actions, the registered tools and tables, and the lanes. conditions.cedar need not',
+    'exist. With --json: the same in the JSON format of Cedar.',
+  ],
+  async run(args, io) {
+    const registrations = await readRegistrations(args, io);
+    const { files } = await loadContract(findContractFolder(args, io), io, { registrations });
+    const catalogue = createCatalogue(registrations);
+    const { lanes, roles, actions } = files;
+    const policy = requireValidPolicy(checkPolicy({ lanes, roles, actions }, catalogue));
+    const { counters } = files.counters === undefined ? {} : loadCounters(files.counters, catalogue, true);
+    const shapes = { scope: scopeShape(policy.lanes.values()), counters: counterShape(counters?.all) };
+    const schema = cedarSchemaOf(conditionActions(catalogue), shapes);
+    await io.stdout.write(args.flag('json') ? jsonLine(schema) : `${schemaToText(schema).trimEnd()}\n`);
+    return 0;
+  },
+};

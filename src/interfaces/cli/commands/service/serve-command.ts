@@ -1,0 +1,233 @@
+import { usageError } from '../../../../core/errors.js';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { limitHeapGrowth } from '../../../../system/heap-growth.js';
+import { nanoidIds } from '../../../../system/nanoid-ids.js';
+import { readBuiltPage } from '../../../inspector/page-folder.js';
+import { systemClock } from '../../../../system/system-clock.js';
+import { joinTokenBooks, mintToken, TokenFile, tokenBook } from '../../../../stores/keys/token-file.js';
+import type { TokenBook } from '../../../../engine/ports/token-book.js';
+import type { Turnpike } from '../../../../host/turnpike.js';
+import { parseCount, parsePort } from '../../arguments.js';
+import { NO_OPERANDS, type CommandArguments, type CliCommand, type ExitCode } from '../../command.js';
+import { homeOf } from '../../options/folders.js';
+import { IDENTITY_OPTIONS, parseIdentity } from '../../options/identity-options.js';
+import type { LocalWorker } from '../../store/open-worker.js';
+import { parseTlsOptions, TLS_OPTIONS } from '../../options/tls-options.js';
+import { TELEMETRY_OPTIONS } from '../../options/telemetry-options.js';
+import { HEADS_OPTION, STORE_OPTION } from '../../store/shared-home.js';
+import { parseWait, WAIT_OPTION } from '../../store/wait-for-database.js';
+import { NEW_RUNS_OPTION } from '../../options/new-runs.js';
+import { withHomeAccess } from '../../home-access.js';
+import {
+  ADMIN_OPTION,
+  LEDGER_FAILURE_OPTION,
+  withServiceLife,
+  type ServiceLife,
+} from '../../options/service-options.js';
+import type { XstateInspectServer } from '../../../inspector/xstate-inspect.js';
+import { type Io } from '../../io.js';
+
+const HOST_DEFAULT = '127.0.0.1';
+const PORT_DEFAULT = '7391';
+/** The person that the command's page acts for, in a role of the shipped policy. */
+const OPERATOR = { actor: 'operator', role: 'ATTORNEY_ADMIN' } as const;
+
+interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** `turnpike serve`: serves the whole API over HTTP, and the inspector page. */
+export const serve: CliCommand = {
+  name: 'serve',
+  access: 'write',
+  accessWith: [{ given: 'demo', access: 'none' }],
+  section: 'serve',
+  summary: 'Serve the HTTP API, MCP and the inspector page',
+  operands: NO_OPERANDS,
+  options: [
+    { name: 'host', value: 'HOST', help: `the address to listen on (default ${HOST_DEFAULT})` },
+    { name: 'port', value: 'PORT', help: `the port (default ${PORT_DEFAULT}; 0: any free port)` },
+    { name: 'actor', value: 'NAME', help: `the actor of the page (default ${OPERATOR.actor})` },
+    { name: 'role', value: 'ID', help: `the role of the page (default ${OPERATOR.role})` },
+    { name: 'stored-tokens', help: 'create no token for the page: accept only tokens of `turnpike token`' },
+    { name: 'allow-host', value: 'HOST', multiple: true, help: 'accept this Host header too; may be repeated' },
+    {
+      name: 'allow-origin',
+      value: 'URL',
+      multiple: true,
+      help: 'accept requests of pages from this origin; may be repeated',
+    },
+    ...TLS_OPTIONS,
+    ...IDENTITY_OPTIONS,
+    STORE_OPTION,
+    HEADS_OPTION,
+    WAIT_OPTION,
+    {
+      name: 'advertise',
+      value: 'URL',
+      help: 'with a shared ledger: the URL at which other machines reach this process',
+    },
+    ADMIN_OPTION,
+    LEDGER_FAILURE_OPTION,
+    { name: 'hooks', help: 'decide the calls of coding agents too (`turnpike agents install`)' },
+    { name: 'demo', help: 'serve a temporary home directory with demonstration agents; deleted at the end' },
+    { name: 'xstate-inspect', value: 'PORT', help: 'also serve viewers of @xstate/inspect on this port' },
+    NEW_RUNS_OPTION,
+    { name: 'specs', value: 'DIR', help: 'a folder of specs for new sessions, named by their ids' },
+    { name: 'inline-specs', help: 'accept specs in requests; danger: the commands in them are executed' },
+    ...TELEMETRY_OPTIONS,
+  ],
+  notes: [
+    'Every request needs a bearer token: one of `turnpike token`, or the one that the command creates at the start,',
+    'prints once with the address, and discards at the end; that one may read everything and vote. The command listens',
+    'on loopback only, unless there is a stored token; in that case use --tls-cert, or a proxy. While it runs, other',
+    'commands use the home directory through it. Any number of processes can serve one ledger in a database: each needs',
+    'a home directory of its own, from `turnpike init --store`, and callers may use any of them.',
+  ],
+  async run(args, given) {
+    limitHeapGrowth();
+    const [host, port] = [args.text('host') ?? HOST_DEFAULT, parsePort(serve, args, 'port', PORT_DEFAULT)];
+    return withServiceLife(serve, args, given, (life) => {
+      const { io, telemetry } = life;
+      const wait = { ms: parseWait(serve, args), clock: systemClock(), log: io.log };
+      if (args.flag('demo')) return serveDemo({ host, port }, args, life);
+      return withHomeAccess(
+        args,
+        io,
+        async ({ localTurnpike: here, worker }): Promise<ExitCode> => {
+          if (here !== null) await serveHome({ turnpike: here, worker, life }, { host, port }, args, io);
+          return 0;
+        },
+        { upstreams: true, hooks: args.flag('hooks'), localOnly: true, reaction: life.reaction, telemetry, wait },
+      );
+    });
+  },
+};
+
+/** The demonstration uses a temporary home and never touches an existing one. */
+async function serveDemo(at: Address, args: CommandArguments, life: ServiceLife): Promise<ExitCode> {
+  if (args.isGiven('home')) throw usageError('--demo creates a home directory of its own: omit --home');
+  const folder = await mkdtemp(join(tmpdir(), 'turnpike-demo-'));
+  try {
+    await runDemo(folder, at, args, life);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+  return 0;
+}
+
+async function runDemo(folder: string, at: Address, args: CommandArguments, life: ServiceLife): Promise<void> {
+  const { io, telemetry } = life;
+  // Installed before filling, so that a stop during it removes the folder too.
+  const stop = life.stop();
+  const { fillDemo, runDemoAgents: keepMoving, openDemo } = await import('../../demo.js');
+  const turnpike = await openDemo(folder, {
+    log: io.log,
+    ...life.reaction,
+    ...(telemetry === null ? {} : { telemetry }),
+  });
+  const ended = new AbortController();
+  let moving: Promise<void> = Promise.resolve();
+  try {
+    await io.stderr.writeLine(`created a demonstration home directory in ${folder}; it is deleted at the end`);
+    await fillDemo(turnpike, stop);
+    if (stop.aborted) return;
+    moving = keepMoving(turnpike, ended.signal);
+    await serveHome({ turnpike, worker: null, life }, at, args, io);
+  } finally {
+    ended.abort();
+    await moving;
+    await turnpike.close();
+  }
+}
+
+interface ServedHome {
+  readonly turnpike: Turnpike;
+  /** Null unless other processes may write to the ledger too. */
+  readonly worker: LocalWorker | null;
+  readonly life: ServiceLife;
+}
+
+async function serveHome(
+  { turnpike, worker, life }: ServedHome,
+  at: Address,
+  args: CommandArguments,
+  io: Io,
+): Promise<void> {
+  // Loaded here, because no other command needs it.
+  const { serveTurnpike } = await import('../../../http/index.js');
+  const stored = new TokenFile((turnpike.keys ?? homeOf(args, io)).tokens, systemClock());
+  const hasStored = stored.list().some(({ id }) => stored.holds(id));
+  const page = readBuiltPage();
+  // Installed before the address is printed: a reader of the address may stop the command at once.
+  life.stop();
+  const temporaryToken = args.flag('stored-tokens') ? null : createTemporaryToken(args);
+  const specs = args.text('specs');
+  const newRunsMax = parseCount(serve, args, NEW_RUNS_OPTION.name);
+  const identity = parseIdentity(serve, args, io);
+  const server = await serveTurnpike({
+    ...at,
+    ...parseTlsOptions(args, io),
+    turnpike,
+    tokens: temporaryToken === null ? stored : joinTokenBooks(temporaryToken.book, stored),
+    storedTokens: hasStored,
+    ...(identity === undefined ? {} : { identity }),
+    hosts: args.list('allow-host'),
+    origins: args.list('allow-origin'),
+    sessions: {
+      inlineSpecs: args.flag('inline-specs'),
+      ...(specs === undefined ? {} : { specs: resolve(io.cwd, specs) }),
+    },
+    ...(page === null ? {} : { page }),
+    ...(newRunsMax === undefined ? {} : { newRunsMax }),
+    ...(worker === null
+      ? {}
+      : { cluster: worker.cluster, withoutVolume: worker.volume_id === null, unsafeShared: worker.unsafeShared }),
+    ...(life.admin === null ? {} : { admin: life.admin }),
+    ...(life.telemetry === null ? {} : { telemetry: life.telemetry }),
+    hookCounts: { home: homeOf(args, io).home, environment: io.environment },
+    log: io.log,
+  });
+  worker?.serveAt(args.text('advertise') ?? server.url);
+  const viewers = await serveViewers(turnpike, args, io);
+  try {
+    if (viewers !== null) await io.stderr.writeLine(`viewers of @xstate/inspect: ${viewers.url}`);
+    await io.stderr.writeLine(temporaryToken === null ? server.url : `${server.url}/#token=${temporaryToken.token}`);
+    await life.waitForEnd();
+  } finally {
+    await viewers?.close();
+    await server.close();
+  }
+}
+
+/** Null unless the option is given. */
+async function serveViewers(turnpike: Turnpike, args: CommandArguments, io: Io): Promise<XstateInspectServer | null> {
+  if (args.text('xstate-inspect') === undefined) return null;
+  const { inspectionHub, serveXstateInspect, watchLedger } = await import('../../../inspector/inspect.js');
+  const hub = inspectionHub();
+  const origins = args.list('allow-origin');
+  const server = await serveXstateInspect({
+    hub,
+    origins,
+    port: parsePort(serve, args, 'xstate-inspect', PORT_DEFAULT),
+    log: io.log,
+  });
+  const failed = (error: unknown): void => io.log.error('the ledger cannot be followed for viewers', { error });
+  const watch = watchLedger(turnpike.ledger, hub.inspect, { failed });
+  const close = async (): Promise<void> => {
+    await watch.close();
+    await server.close();
+  };
+  return { url: server.url, close };
+}
+
+/** A token for the lifetime of this command; it appears only in the printed address. */
+function createTemporaryToken(args: CommandArguments): { readonly token: string; readonly book: TokenBook } {
+  const identity = { actor: args.text('actor') ?? OPERATOR.actor, role: args.text('role') ?? OPERATOR.role };
+  const { token, record } = mintToken({ ...identity, rights: ['observe', 'approve'] }, systemClock(), nanoidIds());
+  const records = [record];
+  return { token, book: tokenBook(() => records, systemClock()) };
+}

@@ -1,0 +1,62 @@
+import { usageError } from '../../../../core/errors.js';
+import { limitHeapGrowth } from '../../../../system/heap-growth.js';
+import { NO_OPERANDS, type CliCommand, type CommandArguments, type ExitCode } from '../../command.js';
+import { withHomeAccess } from '../../home-access.js';
+import { homeOf } from '../../options/folders.js';
+import {
+  ADMIN_OPTION,
+  LEDGER_FAILURE_OPTION,
+  withServiceLife,
+  type ServiceLife,
+} from '../../options/service-options.js';
+import { TELEMETRY_OPTIONS } from '../../options/telemetry-options.js';
+import { HEADS_OPTION, STORE_OPTION } from '../../store/shared-home.js';
+import { parseWait, WAIT_OPTION } from '../../store/wait-for-database.js';
+import { systemClock } from '../../../../system/system-clock.js';
+
+/** `turnpike worker`: a worker of a shared ledger without an HTTP service. */
+export const worker: CliCommand = {
+  name: 'worker',
+  access: 'write',
+  section: 'worker',
+  summary: 'Run a worker of a shared ledger without an HTTP service',
+  operands: NO_OPERANDS,
+  options: [STORE_OPTION, HEADS_OPTION, WAIT_OPTION, ADMIN_OPTION, LEDGER_FAILURE_OPTION, ...TELEMETRY_OPTIONS],
+  notes: [
+    'The worker fires timers, settles the effects of workers that are gone, and integrates commits into the log, until',
+    'it receives SIGTERM. After the loss of the database it joins again by itself. Needs a home directory of',
+    '`turnpike init --store`. Other commands of this home work through it.',
+  ],
+  async run(args, io) {
+    limitHeapGrowth();
+    return withServiceLife(worker, args, io, (life) => runWorker(args, life));
+  },
+};
+
+function runWorker(args: CommandArguments, life: ServiceLife): Promise<ExitCode> {
+  const { io, telemetry } = life;
+  const stop = life.stop();
+  const wait = { ms: parseWait(worker, args), clock: systemClock(), log: io.log, stop };
+  const { home } = homeOf(args, io);
+  return withHomeAccess(
+    args,
+    io,
+    async ({ worker: own, localTurnpike: turnpike }): Promise<ExitCode> => {
+      if (own === null || turnpike === null) {
+        throw usageError(`${home} does not name a database: create a home with \`turnpike init --store URL\``);
+      }
+      await io.stderr.writeLine(
+        `this worker has joined the ledger, ${own.volume_id === null ? 'without the volume' : `with volume ${own.volume_id}`}`,
+      );
+      if (life.admin !== null && telemetry !== null) {
+        const { workerMetrics } = await import('../../../http/worker-metrics.js');
+        life.admin.begin({ readiness: turnpike.readiness, metrics: workerMetrics(turnpike, own.cluster, telemetry) });
+      }
+      const unwatch = life.admin === null ? turnpike.readiness.watch() : null;
+      await life.waitForEnd();
+      unwatch?.();
+      return 0;
+    },
+    { localOnly: true, reaction: life.reaction, telemetry, wait },
+  );
+}

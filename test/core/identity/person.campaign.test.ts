@@ -1,3 +1,0 @@
-// Every mapping of the tables, and every code point.
-
-import './person.test.js';

@@ -1,0 +1,3 @@
+// A thousand random histories of approvals.
+
+import './approval-book.test.js';

@@ -1,3 +1,0 @@
-// A thousand random histories of approvals.
-
-import './approval.test.js';

@@ -1,0 +1,3 @@
+// More random trees of accounts.
+
+import './budget-account.test.js';

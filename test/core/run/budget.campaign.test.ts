@@ -1,3 +1,0 @@
-// More random trees of accounts.
-
-import './budget.test.js';
