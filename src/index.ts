@@ -119,4 +119,4 @@ export {
   type ReceiptSubject,
   type ReceiptVerdict,
 } from './features/sessions/rules/receipt.js';
-export { renderAgentOutput } from './core/step/render-agent-output.js';
+export { renderAgentOutput } from './runtime/agents/render-agent-output.js';

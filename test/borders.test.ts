@@ -51,7 +51,7 @@ const BORDERS = [
 /** Departures, each with its reason. One that is no longer there fails the test. */
 const DEPARTURES: Readonly<Record<string, string>> = {
   'src/stores/sqlite/sqlite-binding.ts': 'the manifest of an installed package',
-  'src/core/contract/inspection/event-row.ts': 'the page shows an entry of the ledger',
+  'src/interfaces/inspector/contract/event-row.ts': 'the page shows an entry of the ledger',
   'src/features/hooks/clients/install/editor.ts': 'single strings of a text that was read strictly',
   'src/interfaces/mcp/read-message.ts': 'the id of a refused message, for the error that its client waits for',
 };

@@ -123,7 +123,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   'src/features/backup/restore-home.ts -> src/stores/ledger/head-file.ts': BACKUP,
   'src/features/backup/restore-home.ts -> src/stores/keys/resign-erasures.ts': BACKUP,
   'src/features/backup/restore-home.ts -> src/stores/sqlite/sqlite-ledger-store.ts': BACKUP,
-  'src/features/doctor/examine-files.ts -> src/system/files/statfs-disk-space.ts': DOCTOR,
+  'src/features/doctor/examine-files.ts -> src/system/files/file-disk-space.ts': DOCTOR,
   'src/features/doctor/examine-files.ts -> src/stores/keys/case-keys.ts': DOCTOR,
   'src/features/doctor/examine-files.ts -> src/stores/keys/erasure-list.ts': DOCTOR,
   'src/features/doctor/examine-files.ts -> src/stores/keys/key-file.ts': DOCTOR,

@@ -151,11 +151,6 @@ describe('layers', () => {
     const written = [
       'canonical-json',
       'entry-name',
-      'inspection/call-coverage',
-      'inspection/missing-comparisons',
-      'inspection/chart-text',
-      'inspection/event-row',
-      'inspection/field-author',
       'inspection/inspection',
       'inspection/needs-approval',
       'run/phase',

@@ -3,7 +3,7 @@
 
 import { resolve } from 'node:path';
 import { commandRunner } from '../sandbox/commands/walled-command-runner.js';
-import { diskSpace } from '../system/files/statfs-disk-space.js';
+import { diskSpace } from '../system/files/file-disk-space.js';
 import { keepProcessAlive } from '../system/keep-alive.js';
 import { nanoidIds } from '../system/nanoid-ids.js';
 import { overlayFile, overlayFiles } from '../home/policy/overlay-file.js';

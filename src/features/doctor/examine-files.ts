@@ -2,7 +2,7 @@
 
 import { inspectPath, machineFacts } from '../../system/machine-facts.js';
 import { bindingProblem, bindingVersion } from '../../stores/sqlite/sqlite-binding.js';
-import { diskSpace } from '../../system/files/statfs-disk-space.js';
+import { diskSpace } from '../../system/files/file-disk-space.js';
 import { folderNames } from '../../system/files/folder-names.js';
 import { CaseKeys } from '../../stores/keys/case-keys.js';
 import { ERASURE_LIST, readErasureList } from '../../stores/keys/erasure-list.js';

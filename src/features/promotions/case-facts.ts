@@ -4,7 +4,7 @@
 import { parseOwnJson } from '../../core/contract/json/own-json.js';
 import type { FindingKind } from '../../core/contract/policy/content-checks.js';
 import { isJsonObject, type Json } from '../../core/contract/json.js';
-import { createJointPassageSearch, wordsIn, type PassageSearch } from '../../core/policy/content/passage-search.js';
+import { createJointPassageSearch, wordsIn, type PassageSearch } from './passage-search.js';
 import { findBirthDates, findDates, stripDates } from './identifying-data.js';
 
 /** Where the case records names: tables with their columns. Known names are not names of the case. */

@@ -12,13 +12,8 @@ import {
   type FindingKind,
 } from '../../core/contract/policy/content-checks.js';
 import { findingFlag } from '../../core/policy/content/content-findings.js';
-import { decodeReadings, listSearchReadings } from '../../core/policy/content/decode-readings.js';
-import {
-  createJointPassageSearch,
-  stringsIn,
-  type PassageCandidate,
-  type PassageSearch,
-} from '../../core/policy/content/passage-search.js';
+import { decodeReadings, listSearchReadings } from './decode-readings.js';
+import { createJointPassageSearch, stringsIn, type PassageCandidate, type PassageSearch } from './passage-search.js';
 import { EMBEDDED_TEXT } from '../../core/policy/prohibitions.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
 import type { Pace } from '../../engine/ports/pace.js';

@@ -2,13 +2,7 @@
 // (layout-worker.ts): it takes from a tenth of a second to many seconds.
 
 import type { ElkExtendedEdge, ElkNode, LayoutOptions } from 'elkjs';
-import {
-  CHART_METRICS,
-  labelText,
-  labelWidth,
-  nodeWidth,
-  titleWidth,
-} from '../../core/contract/inspection/chart-text.js';
+import { CHART_METRICS, labelText, labelWidth, nodeWidth, titleWidth } from './contract/chart-text.js';
 import type { Box, ChartEdge, ChartNode, Layout, ChartLine } from '../../core/contract/inspection/inspection.js';
 
 export type Direction = 'DOWN' | 'RIGHT';

@@ -1,4 +1,4 @@
-import { packRows, RowPacker, toEventRow } from '../../core/contract/inspection/event-row.js';
+import { packRows, RowPacker, toEventRow } from './contract/event-row.js';
 import type { RowPage } from '../../core/contract/inspection/inspection.js';
 import type { ReadControl } from '../../engine/ports/pace.js';
 import type { LedgerView } from './ledger-view.js';

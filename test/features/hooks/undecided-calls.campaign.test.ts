@@ -2,7 +2,7 @@
 // hook program, the service and the command are the real ones.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { CallCoverage } from '../../../src/core/contract/inspection/call-coverage.js';
+import type { CallCoverage } from '../../../src/features/hooks/comparisons/call-coverage.js';
 import { DIALECTS } from '../../../src/features/hooks/dialects.js';
 import { CLIENTS, type Client } from '../../../src/features/hooks/hook-event.js';
 import { countsIn, isCallIn, sessionIn } from '../../../src/features/hooks/undecided-calls.js';

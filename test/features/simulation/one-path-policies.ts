@@ -8,7 +8,7 @@ import {
 } from '../../../src/core/contract/policy/catalogue.js';
 import { definitionsOf, newTreeFlags } from '../../../src/kernel/pinned-policy.js';
 import { loadPolicy } from '../../../src/core/policy/files/check-policy.js';
-import type { PolicyTest } from '../../../src/core/policy/files/policy-test-file.js';
+import type { PolicyTest } from '../../../src/features/simulation/policy-test-file.js';
 import type { Policy } from '../../../src/core/policy/policy.js';
 import { serviceEdit } from '../../fixtures/service.js';
 import { shippedBytes } from '../../fixtures/tree.js';

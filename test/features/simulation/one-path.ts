@@ -6,7 +6,7 @@ import { toRecordedScopeValue } from '../../../src/core/contract/free-text.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
 import type { GatherRequest, PathFact, SandboxFacts } from '../../../src/core/contract/run/effect.js';
 import type { Entry, RecordedInput } from '../../../src/core/contract/run/entry.js';
-import type { PolicyTest } from '../../../src/core/policy/files/policy-test-file.js';
+import type { PolicyTest } from '../../../src/features/simulation/policy-test-file.js';
 import type { Policy } from '../../../src/core/policy/policy.js';
 import { CounterBook } from '../../../src/engine/counters/counter-book.js';
 import { withCounters } from '../../../src/engine/counters/ledger-counters.js';

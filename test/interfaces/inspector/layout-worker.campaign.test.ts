@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { elkGraph } from '../../../src/interfaces/inspector/elk-layout.js';
 import { LAYOUT_LIMITS, LayoutWorker, type Layouts } from '../../../src/interfaces/inspector/layout-worker.js';
 import { readShippedCharts } from '../../../src/system/shipped-charts.js';
-import { CHART_METRICS, labelText, labelWidth } from '../../../src/core/contract/inspection/chart-text.js';
+import { CHART_METRICS, labelText, labelWidth } from '../../../src/interfaces/inspector/contract/chart-text.js';
 import type { JsonObject } from '../../../src/core/contract/json.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
 import { SESSIONS } from '../../../src/features/sessions/tree/session-tree.js';

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Entry } from '../../../src/core/contract/run/entry.js';
-import { unpackRows } from '../../../src/core/contract/inspection/event-row.js';
+import { unpackRows } from '../../../src/interfaces/inspector/contract/event-row.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
 import type { SessionAnswer } from '../../../src/features/sessions/contract/session-answer.js';
 import { chartsOf } from '../../../src/kernel/replay/machine-chart.js';

@@ -1,7 +1,7 @@
 // The golden history of a ledger in which the keys of two cases were replaced, one of them twice.
 
 import { describe, expect, test } from '@jest/globals';
-import { toEventRow } from '../../../src/core/contract/inspection/event-row.js';
+import { toEventRow } from '../../../src/interfaces/inspector/contract/event-row.js';
 import type { Entry } from '../../../src/core/contract/run/entry.js';
 import { caseRotationTreeId } from '../../../src/home/keys/rotate-case-keys.js';
 import { readGolden } from '../../fixtures/golden-history.js';

@@ -1,7 +1,7 @@
 // The golden history of a ledger whose key was replaced twice.
 
 import { describe, expect, test } from '@jest/globals';
-import { toEventRow } from '../../../src/core/contract/inspection/event-row.js';
+import { toEventRow } from '../../../src/interfaces/inspector/contract/event-row.js';
 import type { Entry } from '../../../src/core/contract/run/entry.js';
 import { readKeyHistory } from '../../../src/core/ledger/proof/key-history.js';
 import { rotationTreeId } from '../../../src/home/keys/rotate-ledger-key.js';

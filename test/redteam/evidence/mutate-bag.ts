@@ -9,7 +9,7 @@ import { sha256 } from '../../../src/core/contract/hash.js';
 import { checkpointText } from '../../../src/core/ledger/proof/checkpoint.js';
 import { leafHash } from '../../../src/core/ledger/proof/merkle.js';
 import { signNote, type NoteSigner } from '../../../src/core/ledger/proof/signed-note.js';
-import { SubsetRoot } from '../../../src/core/ledger/proof/subset-proof.js';
+import { SubsetRoot } from '../../../src/features/exports/subset-proof.js';
 import type { Draw } from './draw.js';
 import type { Files } from './independent-bag.js';
 

@@ -9,7 +9,7 @@ import { BagError, LedgerError } from '../../../core/errors.js';
 import { openSignedHead, type Checkpoint } from '../../../core/ledger/proof/checkpoint.js';
 import { followKeys } from '../../../core/ledger/proof/key-history.js';
 import type { NoteVerifier } from '../../../core/ledger/proof/signed-note.js';
-import { SubsetRoot } from '../../../core/ledger/proof/subset-proof.js';
+import { SubsetRoot } from '../subset-proof.js';
 import { caseEntriesOfBag, readBagLog, LOG_PATH } from './read-bag-log.js';
 import { ContentCollector, type ExportBagContents } from '../bag-contents.js';
 import { AUDIT, encodeLines, RUNS, EXPORT_BAG_LIMITS } from '../bag-format.js';

@@ -1,6 +1,6 @@
 // Findings that several clients have in common. Their ids begin with the name of the client.
 
-import { itemsText } from '../../../core/contract/inspection/missing-comparisons.js';
+import { itemsText } from '../comparisons/missing-comparisons.js';
 import type { Client } from '../hook-event.js';
 import { noteFinding, bypassFinding, type ClientFacts, type ClientFinding, type SettingsFile } from './client-facts.js';
 import { mentionsHook } from './hook-command-line.js';

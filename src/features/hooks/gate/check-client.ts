@@ -1,10 +1,7 @@
 // The check of a client before its session begins, by the process that decides. The hook reports only what a process of
 // the client knows: its version, and the variables that name its folders.
 
-import {
-  writeMissingComparisons,
-  type MissingComparison,
-} from '../../../core/contract/inspection/missing-comparisons.js';
+import { writeMissingComparisons, type MissingComparison } from '../comparisons/missing-comparisons.js';
 import type { Client } from '../hook-event.js';
 import { inspectClient, type InspectedClient } from '../install/inspect-client.js';
 import type { HookReport } from './hook-gate.js';

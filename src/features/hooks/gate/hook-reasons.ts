@@ -3,7 +3,7 @@
 
 import type { StepTrace } from '../../../core/contract/run/step-trace.js';
 import { approvalRuleFor } from '../../../core/policy/approval/approval-book.js';
-import { allowedInstead, matchingPatterns } from '../../../core/policy/calls/allowed-instead.js';
+import { allowedInstead, matchingPatterns } from './allowed-instead.js';
 import { beginsWith, decideCall, type CallRules, type JudgedCall } from '../../../core/policy/calls/call-decision.js';
 import type { CallPart } from '../../../core/policy/calls/call-parts.js';
 import { otherOptions } from '../../../core/policy/calls/command-options.js';

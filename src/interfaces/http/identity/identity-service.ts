@@ -6,7 +6,7 @@ import type { IdentitiesPolicy } from '../../../core/contract/policy/identities.
 import type { VerifiedIdentity } from '../../../core/contract/run/verified-identity.js';
 import { TokenId } from '../../../core/contract/token.js';
 import { PolicyError, usageError } from '../../../core/errors.js';
-import { personOfToken } from '../../../core/policy/identity/map-claims.js';
+import { personOfToken } from '../../../features/identity/map-claims.js';
 import type { Clock } from '../../../engine/ports/clock.js';
 import { TOKEN_PROBLEMS, type KeysState, type TokenProblem } from '../../../engine/ports/identity-provider.js';
 import type { IdentitiesSource } from '../../../engine/ports/identities-source.js';

@@ -10,7 +10,7 @@ import type { OidcIdentity } from '../../../core/contract/run/verified-identity.
 import { Actor, LATEST_TIMESTAMP_MS } from '../../../core/contract/shapes.js';
 import { isConforming } from '../../../core/contract/validators.js';
 import { nameProblem } from '../../../core/identity/person-name.js';
-import { mapClaims, type MappedCaller } from '../../../core/policy/identity/map-claims.js';
+import { mapClaims, type MappedCaller } from '../../../features/identity/map-claims.js';
 import type { Clock } from '../../../engine/ports/clock.js';
 import type { IdentityProvider, TokenProblem, VerifiedToken } from '../../../engine/ports/identity-provider.js';
 import type { Principal } from '../../../engine/ports/token-book.js';

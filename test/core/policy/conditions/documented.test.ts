@@ -5,7 +5,7 @@ import { describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkPolicy } from '../../../../src/core/policy/files/check-policy.js';
-import { readPolicyTests, type PolicyTest } from '../../../../src/core/policy/files/policy-test-file.js';
+import { readPolicyTests, type PolicyTest } from '../../../../src/features/simulation/policy-test-file.js';
 import type { Policy } from '../../../../src/core/policy/policy.js';
 import { runPolicyTest } from '../../../../src/features/simulation/policy-test.js';
 import { asNamedPerson } from '../../../../src/runtime/agents/open-input.js';

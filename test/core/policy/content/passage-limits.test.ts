@@ -6,7 +6,7 @@ import {
   hasSharedPassage,
   stringsIn,
   wordsIn,
-} from '../../../../src/core/policy/content/passage-search.js';
+} from '../../../../src/features/promotions/passage-search.js';
 
 const SOURCE = 'It is said that the brakes of the lorry had failed twice before.';
 const EIGHT = ['the', 'brakes', 'of', 'the', 'lorry', 'had', 'failed', 'twice'];

@@ -8,7 +8,7 @@ import { isAtLeast, PREFIXES } from '../../../../src/features/hooks/clients/find
 import type { InstallTarget } from '../../../../src/features/hooks/clients/install/editors-for.js';
 import { CLIENTS, type Client } from '../../../../src/features/hooks/hook-event.js';
 import { applyInstall, planInstall } from '../../../../src/features/hooks/install/install-client.js';
-import { missingComparisonTexts } from '../../../../src/core/contract/inspection/missing-comparisons.js';
+import { missingComparisonTexts } from '../../../../src/features/hooks/comparisons/missing-comparisons.js';
 import { checkClient } from '../../../../src/features/hooks/gate/check-client.js';
 import { inspectClient } from '../../../../src/features/hooks/install/inspect-client.js';
 import { ClientMachine, MEASURED } from '../../../fixtures/client-machine.js';

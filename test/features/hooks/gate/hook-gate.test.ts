@@ -3,8 +3,8 @@
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { CoverageCounter, coverageText } from '../../../../src/core/contract/inspection/call-coverage.js';
-import { toEventRow } from '../../../../src/core/contract/inspection/event-row.js';
+import { CoverageCounter, coverageText } from '../../../../src/features/hooks/comparisons/call-coverage.js';
+import { toEventRow } from '../../../../src/interfaces/inspector/contract/event-row.js';
 import type { JsonObject } from '../../../../src/core/contract/json.js';
 import type { HookCaller, HookGate, HookResult } from '../../../../src/features/hooks/gate/hook-gate.js';
 import { Bench, type BenchOptions } from '../../../fixtures/bench.js';

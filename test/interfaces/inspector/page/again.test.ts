@@ -4,7 +4,7 @@
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { packRows, toEventRow } from '../../../../src/core/contract/inspection/event-row.js';
+import { packRows, toEventRow } from '../../../../src/interfaces/inspector/contract/event-row.js';
 import type { Course } from '../../../../src/core/contract/inspection/inspection.js';
 import { HttpFeed } from '../../../../src/interfaces/inspector/page/data/http-feed.js';
 import { ProofTracker } from '../../../../src/interfaces/inspector/page/store/proof-tracker.js';

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { packRows } from '../../../../src/core/contract/inspection/event-row.js';
+import { packRows } from '../../../../src/interfaces/inspector/contract/event-row.js';
 import type { EventRow, RowPage } from '../../../../src/core/contract/inspection/inspection.js';
 import {
   toAccessProblem,

@@ -1,7 +1,7 @@
 // The page as one file: the embedded data is read back unchanged, and no content can end its element.
 
 import { describe, expect, test } from '@jest/globals';
-import { packRows, toEventRow } from '../../../../src/core/contract/inspection/event-row.js';
+import { packRows, toEventRow } from '../../../../src/interfaces/inspector/contract/event-row.js';
 import type { Course } from '../../../../src/core/contract/inspection/inspection.js';
 import { InlineFeed, type InlineData } from '../../../../src/interfaces/inspector/page/data/inline-feed.js';
 import { leafHash } from '../../../../src/core/ledger/proof/merkle.js';

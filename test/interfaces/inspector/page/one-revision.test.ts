@@ -4,7 +4,7 @@
 import { effect } from '@preact/signals';
 import { afterEach, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
-import { packRows } from '../../../../src/core/contract/inspection/event-row.js';
+import { packRows } from '../../../../src/interfaces/inspector/contract/event-row.js';
 import type { Course } from '../../../../src/core/contract/inspection/inspection.js';
 import type { SessionView } from '../../../../src/features/sessions/packets.js';
 import type { FeedListener } from '../../../../src/interfaces/inspector/page/data/feed.js';

@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { AS_REPORTED, HOOK_CALL, UNGATED_CALL } from '../../../../src/core/contract/inspection/call-coverage.js';
-import { packRows } from '../../../../src/core/contract/inspection/event-row.js';
+import { AS_REPORTED, HOOK_CALL, UNGATED_CALL } from '../../../../src/features/hooks/comparisons/call-coverage.js';
+import { packRows } from '../../../../src/interfaces/inspector/contract/event-row.js';
 import type {
   RunCreationFacts,
   Chart,

@@ -4,8 +4,8 @@ import {
   CoverageCounter,
   coverageText,
   type CallCoverage,
-} from '../../../../core/contract/inspection/call-coverage.js';
-import { toEventRow } from '../../../../core/contract/inspection/event-row.js';
+} from '../../../../features/hooks/comparisons/call-coverage.js';
+import { toEventRow } from '../../../inspector/contract/event-row.js';
 import type { ClientSession, EventRow } from '../../../../core/contract/inspection/inspection.js';
 import {
   FOLDERS_TEXT,
@@ -13,7 +13,7 @@ import {
   itemsText,
   REPOSITORY_SINCE,
   missingComparisonTexts,
-} from '../../../../core/contract/inspection/missing-comparisons.js';
+} from '../../../../features/hooks/comparisons/missing-comparisons.js';
 import { CLIENTS, type Client } from '../../../../features/hooks/hook-event.js';
 import { totalOf } from '../../../../features/hooks/undecided-calls.js';
 import { findItems, type UnhookedItems } from '../../../../features/hooks/install/inspect-client.js';

@@ -1,7 +1,7 @@
 import { valuesOf } from '../../../../core/contract/policy/pins.js';
 import { formatLintMessage } from '../../../../features/policy-lint/lint-rules.js';
 import { formatFinding, type PolicyCheck } from '../../../../core/policy/files/check-policy.js';
-import { buildPolicyMatrix, type MatrixCell } from '../../../../core/step/policy-matrix.js';
+import { buildPolicyMatrix, type MatrixCell } from '../../../../features/simulation/policy-matrix.js';
 import {
   readEarlierAcceptances,
   collectLintErrors,

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { readSmallFile } from '../../../../system/files/small-file.js';
 import { PolicyError, usageError } from '../../../../core/errors.js';
 import { formatFinding } from '../../../../core/policy/files/check-policy.js';
-import { readPolicyTests } from '../../../../core/policy/files/policy-test-file.js';
+import { readPolicyTests } from '../../../../features/simulation/policy-test-file.js';
 import { runPolicyTest, type TestDecision } from '../../../../features/simulation/policy-test.js';
 import { asNamedPerson } from '../../../../runtime/agents/open-input.js';
 import type { CliCommand } from '../../command.js';

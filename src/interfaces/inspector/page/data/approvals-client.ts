@@ -1,6 +1,6 @@
 // Reads the pending approvals from the service, and sends votes.
 
-import { unpackRows } from '../../../../core/contract/inspection/event-row.js';
+import { unpackRows } from '../../contract/event-row.js';
 import type { EventRow } from '../../../../core/contract/inspection/inspection.js';
 import type { RunState } from '../../../../core/contract/run/run-state.js';
 import { FeedError } from './feed.js';

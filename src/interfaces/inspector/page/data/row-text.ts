@@ -1,7 +1,7 @@
 // Compares an entry from the service with its row in the list, which the proof has verified. The displayed text must be
 // the hashed one, not one that the service substitutes when a reader opens it.
 
-import { toEventRow } from '../../../../core/contract/inspection/event-row.js';
+import { toEventRow } from '../../contract/event-row.js';
 import type { EventDetails, EventRow } from '../../../../core/contract/inspection/inspection.js';
 import { isSameRow, type ChangedEntry } from '../worker/ledger-proof.js';
 import { hex, leafBytes, browserSha256, type Hash } from '../worker/compact-range.js';

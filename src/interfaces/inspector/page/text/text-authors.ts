@@ -1,6 +1,6 @@
 // Whose the texts of a JSON value are: what every view passes to the lines that it shows.
 
-import { authorOfField, authorOfRequest } from '../../../../core/contract/inspection/field-author.js';
+import { authorOfField, authorOfRequest } from '../../contract/field-author.js';
 import type { JsonLine } from './json-lines.js';
 
 /** Whose text a line has; null for the platform's own. */

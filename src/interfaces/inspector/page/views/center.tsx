@@ -2,8 +2,11 @@
 
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { coverageText } from '../../../../core/contract/inspection/call-coverage.js';
-import { REPOSITORY_SINCE, missingComparisonTexts } from '../../../../core/contract/inspection/missing-comparisons.js';
+import { coverageText } from '../../../../features/hooks/comparisons/call-coverage.js';
+import {
+  REPOSITORY_SINCE,
+  missingComparisonTexts,
+} from '../../../../features/hooks/comparisons/missing-comparisons.js';
 import { useStore } from './common/context.js';
 import { Icon, ToneIcon } from './common/icons.js';
 import { VisibleText } from './common/text.js';

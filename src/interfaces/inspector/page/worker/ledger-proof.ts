@@ -3,7 +3,7 @@
 // does not fit. It goes on with the recorded hash of such an entry, to find out what the signed root still proves.
 
 import { nameInTree } from '../../../../core/contract/entry-name.js';
-import { toEventRow } from '../../../../core/contract/inspection/event-row.js';
+import { toEventRow } from '../../contract/event-row.js';
 import type { EventRow, LedgerInfo } from '../../../../core/contract/inspection/inspection.js';
 import { CompactRange, fromHex, hex, leafBytes, LeafHashes, browserSha256, type Hash } from './compact-range.js';
 import { parseCheckpoint, verifySignature, type NoteCheckpoint, type SignatureState } from './checkpoint-note.js';

@@ -3,7 +3,7 @@
 
 import { nameInLedger } from '../../../../core/contract/entry-name.js';
 import type { LedgerInfo, RowPage } from '../../../../core/contract/inspection/inspection.js';
-import { unpackRows } from '../../../../core/contract/inspection/event-row.js';
+import { unpackRows } from '../../contract/event-row.js';
 import type { EventRow } from '../../../../core/contract/inspection/inspection.js';
 import { LedgerProof, type ProofState } from './ledger-proof.js';
 

@@ -2,7 +2,7 @@
 
 import { beforeAll, describe, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
-import { packRows, toEventRow } from '../../../../../src/core/contract/inspection/event-row.js';
+import { packRows, toEventRow } from '../../../../../src/interfaces/inspector/contract/event-row.js';
 import type { EventRow, LedgerInfo } from '../../../../../src/core/contract/inspection/inspection.js';
 import { appendLeaf, leafHash, rootOf } from '../../../../../src/core/ledger/proof/merkle.js';
 import { notePrivateKey, noteSigner } from '../../../../../src/core/ledger/proof/signed-note.js';

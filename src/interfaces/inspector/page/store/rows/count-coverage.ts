@@ -1,6 +1,6 @@
 // The coverage of a session of a coding agent, up to a position.
 
-import { CoverageCounter, type CallCoverage } from '../../../../../core/contract/inspection/call-coverage.js';
+import { CoverageCounter, type CallCoverage } from '../../../../../features/hooks/comparisons/call-coverage.js';
 import type { Rows } from './rows.js';
 import type { Run, Runs } from './runs.js';
 

@@ -1,12 +1,7 @@
 // States, edges and labels of a chart.
 
 import type { Box, ChartNode, ChartLine } from '../../../../../core/contract/inspection/inspection.js';
-import {
-  CHART_METRICS,
-  isLifecycleState,
-  edgeLabel,
-  labelWidth,
-} from '../../../../../core/contract/inspection/chart-text.js';
+import { CHART_METRICS, isLifecycleState, edgeLabel, labelWidth } from '../../../contract/chart-text.js';
 import { RUN_STATES } from '../../../../../core/contract/run/run-state.js';
 import { toneShape } from '../common/icons.js';
 import type { Drawing } from './drawing.js';

@@ -9,7 +9,7 @@ import { formatBytes as size, shortenHash, UntrustedText } from '../common/text.
 import { useAnswer } from '../common/use-answer.js';
 import { parseJson } from '../../text/json-lines.js';
 import { contentLines } from '../../text/text-authors.js';
-import { authorOfContent } from '../../../../../core/contract/inspection/field-author.js';
+import { authorOfContent } from '../../../contract/field-author.js';
 import { hasContentHash } from '../../data/row-text.js';
 import { hexDump, decodeUtf8 } from '../../text/untrusted.js';
 import type { Store } from '../../store/store.js';

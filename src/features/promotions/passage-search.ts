@@ -5,7 +5,7 @@
 // encoding of their own (`decode-readings.ts` decodes some of them first), and passages under the limits below. A match
 // is certain; the lack of a match proves nothing.
 
-import { isJsonObject, type Json } from '../../contract/json.js';
+import { isJsonObject, type Json } from '../../core/contract/json.js';
 
 /** Default length of a shared passage, in words. */
 const WORDS = 8;

@@ -1,9 +1,9 @@
 // C98: which caller a mapping of identities.yaml makes of a token's claims.
 
 import { describe, expect, test } from '@jest/globals';
-import type { JsonObject } from '../../../../src/core/contract/json.js';
-import type { IdentitiesPolicy, IdentityMapping } from '../../../../src/core/contract/policy/identities.js';
-import { mapClaims, personOfToken } from '../../../../src/core/policy/identity/map-claims.js';
+import type { JsonObject } from '../../../src/core/contract/json.js';
+import type { IdentitiesPolicy, IdentityMapping } from '../../../src/core/contract/policy/identities.js';
+import { mapClaims, personOfToken } from '../../../src/features/identity/map-claims.js';
 
 const ISSUER = 'https://login.example';
 const policyOf = (...mappings: readonly Partial<IdentityMapping>[]): IdentitiesPolicy => ({

@@ -2,7 +2,7 @@
 // same rows from the same texts, so this file has no schema and uses nothing that a browser lacks. Tampered entries
 // must be listed too: no text makes these functions throw.
 
-import type { Entry, RunCreated } from '../run/entry.js';
+import type { Entry, RunCreated } from '../../../core/contract/run/entry.js';
 import {
   AS_REPORTED,
   HOOK_CALL,
@@ -10,10 +10,17 @@ import {
   undecidedLabel,
   UNGATED_CALL,
   UNGATED_INPUT,
-} from './call-coverage.js';
-import type { ClientSession, RunCreationFacts, EventRow, RowPage, RowTuple, Tone } from './inspection.js';
-import { APPROVAL_RULE, NEEDS_APPROVAL, needsApproval } from './needs-approval.js';
-import { RUN_STATES, stateAfterEvent, type RunState } from '../run/run-state.js';
+} from '../../../features/hooks/comparisons/call-coverage.js';
+import type {
+  ClientSession,
+  RunCreationFacts,
+  EventRow,
+  RowPage,
+  RowTuple,
+  Tone,
+} from '../../../core/contract/inspection/inspection.js';
+import { APPROVAL_RULE, NEEDS_APPROVAL, needsApproval } from '../../../core/contract/inspection/needs-approval.js';
+import { RUN_STATES, stateAfterEvent, type RunState } from '../../../core/contract/run/run-state.js';
 
 /** The row of an entry, made from its canonical text. A text that is not an entry gets a row that says so. */
 export function toEventRow(text: string, log_index: number, leaf_hash: string): EventRow {

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { openSqliteStore } from '../../../../src/stores/sqlite/sqlite-ledger-store.js';
 import { type Entry } from '../../../../src/core/contract/run/entry.js';
 import { ENTRY_TYPES } from '../../../fixtures/features.js';
-import { packRows, toEventRow, unpackRows } from '../../../../src/core/contract/inspection/event-row.js';
+import { packRows, toEventRow, unpackRows } from '../../../../src/interfaces/inspector/contract/event-row.js';
 import type { EventRow } from '../../../../src/core/contract/inspection/inspection.js';
 import { RUN_STATES, type RunState } from '../../../../src/core/contract/run/run-state.js';
 import type { LedgerStore, StoredEntry } from '../../../../src/engine/ports/ledger/ledger-store.js';
@@ -145,10 +145,10 @@ describe('a page of rows', () => {
 test('runs in a browser: its only run-time imports are names', () => {
   const values = (path: string): string[] =>
     parse(path).statements.flatMap((node) => (/^import (?!type)/.test(node.getText()) ? [node.getText()] : []));
-  expect(values('src/core/contract/inspection/event-row.ts').map((text) => /'(.+)'/.exec(text)?.[1])).toEqual([
-    './call-coverage.js',
-    './needs-approval.js',
-    '../run/run-state.js',
+  expect(values('src/interfaces/inspector/contract/event-row.ts').map((text) => /'(.+)'/.exec(text)?.[1])).toEqual([
+    '../../../features/hooks/comparisons/call-coverage.js',
+    '../../../core/contract/inspection/needs-approval.js',
+    '../../../core/contract/run/run-state.js',
   ]);
   for (const path of ['src/core/contract/run/run-state.ts', 'src/core/contract/inspection/needs-approval.ts'])
     expect(importsOf(parse(path))).toEqual([]);

@@ -2,13 +2,9 @@
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { Json } from '../../../../src/core/contract/json.js';
-import {
-  createPassageSearch,
-  hasSharedPassage,
-  stringsIn,
-} from '../../../../src/core/policy/content/passage-search.js';
-import { sized } from '../../../fixtures/campaign.js';
+import type { Json } from '../../../src/core/contract/json.js';
+import { createPassageSearch, hasSharedPassage, stringsIn } from '../../../src/features/promotions/passage-search.js';
+import { sized } from '../../fixtures/campaign.js';
 
 const SOURCE = `The witness, Ms. Müller, stated on 14 March 2024 that the brakes of the lorry had failed twice before
   the accident, and that her employer was informed of this in writing by the maintenance crew.`;

@@ -2,8 +2,8 @@
 // from left to right. Together with the leaves they give the root of the log (RFC 6962 §2.1). These are fewer hashes
 // than inclusion proofs of the single leaves would need. Hashes are lower-case hex.
 
-import type { LogHead } from '../readable-ledger.js';
-import { nodeHash, rootOf } from './merkle.js';
+import type { LogHead } from '../../core/ledger/readable-ledger.js';
+import { nodeHash, rootOf } from '../../core/ledger/proof/merkle.js';
 
 /** A perfect subtree of `width` leaves, from `start` on. `width` is a power of two, and `start` is a multiple of it. */
 interface Subtree {

@@ -3,24 +3,29 @@
 // has read nothing, no overlay applies, and no request is approved. Where call rules decide by the input of a call, the
 // cell says so: no input stands for the others.
 
-import type { ActionDefinition } from '../contract/policy/actions.js';
-import { emptyBook, approvalRuleFor, APPROVAL_STATUS_RULES } from '../policy/approval/approval-book.js';
-import type { ArtifactRef } from '../contract/artifact-ref.js';
-import { RECORD_ACTIONS, type RecordActionName } from '../contract/policy/record-actions.js';
-import type { JsonObject } from '../contract/json.js';
-import { WRITE_MODES, type Lane } from '../contract/policy/lanes.js';
-import type { Role } from '../contract/policy/roles.js';
-import type { RunContext } from '../contract/run/run-context.js';
-import { InvariantError } from '../errors.js';
-import { EMPTY_LABEL } from '../policy/label-rules.js';
-import { authorizeAgent, authorizePrivileged, laneContext, type PrivilegedRequest } from '../policy/authorize-run.js';
-import { decisionPointsFor } from '../policy/decision-points/decision-queries.js';
-import type { Policy } from '../policy/policy.js';
-import type { Verdict } from '../policy/verdict.js';
-import { isDecidedByInput } from '../policy/calls/call-decision.js';
-import { conditionActionName } from './conditions/condition-verdict.js';
-import { authorizeLane, UNDECIDED_AUTHORIZATION } from './authorization.js';
-import { mediatedContext } from './requests/mediated-request.js';
+import type { ActionDefinition } from '../../core/contract/policy/actions.js';
+import { emptyBook, approvalRuleFor, APPROVAL_STATUS_RULES } from '../../core/policy/approval/approval-book.js';
+import type { ArtifactRef } from '../../core/contract/artifact-ref.js';
+import { RECORD_ACTIONS, type RecordActionName } from '../../core/contract/policy/record-actions.js';
+import type { JsonObject } from '../../core/contract/json.js';
+import { WRITE_MODES, type Lane } from '../../core/contract/policy/lanes.js';
+import type { Role } from '../../core/contract/policy/roles.js';
+import type { RunContext } from '../../core/contract/run/run-context.js';
+import { InvariantError } from '../../core/errors.js';
+import { EMPTY_LABEL } from '../../core/policy/label-rules.js';
+import {
+  authorizeAgent,
+  authorizePrivileged,
+  laneContext,
+  type PrivilegedRequest,
+} from '../../core/policy/authorize-run.js';
+import { decisionPointsFor } from '../../core/policy/decision-points/decision-queries.js';
+import type { Policy } from '../../core/policy/policy.js';
+import type { Verdict } from '../../core/policy/verdict.js';
+import { isDecidedByInput } from '../../core/policy/calls/call-decision.js';
+import { conditionActionName } from '../../core/step/conditions/condition-verdict.js';
+import { authorizeLane, UNDECIDED_AUTHORIZATION } from '../../core/step/authorization.js';
+import { mediatedContext } from '../../core/step/requests/mediated-request.js';
 
 /** A row of the matrix: an action of the policy, with its target if the arguments name one, or a high-risk run. */
 export interface MatrixAction {

@@ -9,7 +9,7 @@ import {
 } from '../../../src/core/contract/fault.js';
 import type { JsonObject } from '../../../src/core/contract/json.js';
 import type { DetailedResponse } from '../../../src/core/contract/run/response.js';
-import { renderAgentOutput } from '../../../src/core/step/render-agent-output.js';
+import { renderAgentOutput } from '../../../src/runtime/agents/render-agent-output.js';
 import { responseParts } from '../../../src/core/step/respond.js';
 import { UNKNOWN_IDENTITY } from '../../../src/core/step/validate-schema.js';
 

@@ -1,8 +1,8 @@
 // The texts of a chart and the room they take. The layout and the page use the same figures. Fonts are monospaced, so
 // the width of a text follows from its length.
 
-import type { ChartEdge, ChartNode } from './inspection.js';
-import { RUN_STATES } from '../run/run-state.js';
+import type { ChartEdge, ChartNode } from '../../../core/contract/inspection/inspection.js';
+import { RUN_STATES } from '../../../core/contract/run/run-state.js';
 
 /** In pixels. State names are 12 px, edge labels 11 px. */
 export const CHART_METRICS = {

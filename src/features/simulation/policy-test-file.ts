@@ -1,12 +1,12 @@
 // The file of a decision table: requests, and what policy is expected to decide. `turnpike policy test` reads it.
 
 import Type, { type Static } from 'typebox';
-import { COUNTERS_MAX } from '../../contract/policy/counters/counters.js';
-import { DECISION_ANSWERS, DECISION_POINTS_MAX } from '../../contract/policy/decision-points.js';
-import { CONFIDENTIALITY_FLAGS, LABEL_CASES_MAX } from '../../contract/policy/labels.js';
-import { CaseId, closed, Identifier, OneOf } from '../../contract/shapes.js';
-import { readPolicyFile, type NamedPolicyFile } from './read-policy-file.js';
-import type { PolicyFinding } from './policy-finding.js';
+import { COUNTERS_MAX } from '../../core/contract/policy/counters/counters.js';
+import { DECISION_ANSWERS, DECISION_POINTS_MAX } from '../../core/contract/policy/decision-points.js';
+import { CONFIDENTIALITY_FLAGS, LABEL_CASES_MAX } from '../../core/contract/policy/labels.js';
+import { CaseId, closed, Identifier, OneOf } from '../../core/contract/shapes.js';
+import { readPolicyFile, type NamedPolicyFile } from '../../core/policy/files/read-policy-file.js';
+import type { PolicyFinding } from '../../core/policy/files/policy-finding.js';
 
 const TESTS_MAX = 2_000;
 const FILES_MAX = 16;

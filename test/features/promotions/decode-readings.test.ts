@@ -1,7 +1,7 @@
 // S4-73: which forms of a text are decoded, at the limits of each form.
 
 import { describe, expect, test } from '@jest/globals';
-import { decodeReadings, listSearchReadings } from '../../../../src/core/policy/content/decode-readings.js';
+import { decodeReadings, listSearchReadings } from '../../../src/features/promotions/decode-readings.js';
 
 const PASSAGE = 'the brakes had failed';
 const hex = (text: string): string => Buffer.from(text).toString('hex');

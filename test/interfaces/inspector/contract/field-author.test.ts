@@ -8,7 +8,7 @@ import {
   authorOfField,
   authorOfRequest,
   PLATFORM_NAMES,
-} from '../../../../src/core/contract/inspection/field-author.js';
+} from '../../../../src/interfaces/inspector/contract/field-author.js';
 import { ACTION_NAMES, ACTIONS } from '../../../../src/core/contract/policy/actions.js';
 import { ARTIFACT_KINDS } from '../../../../src/core/contract/artifact-ref.js';
 import { type EntryType } from '../../../../src/core/contract/run/entry.js';

@@ -1,11 +1,11 @@
 // Decides which actor a caller is, from the claims that an issuer has signed (C98). The first mapping whose conditions
 // hold counts; a caller without a matching mapping is refused.
 
-import type { Json, JsonObject } from '../../contract/json.js';
-import type { IdentitiesPolicy, IdentityMapping } from '../../contract/policy/identities.js';
-import { CaseId } from '../../contract/shapes.js';
-import { CROSS_CASE_RIGHTS, type Right } from '../../contract/token.js';
-import { isConforming } from '../../contract/validators.js';
+import type { Json, JsonObject } from '../../core/contract/json.js';
+import type { IdentitiesPolicy, IdentityMapping } from '../../core/contract/policy/identities.js';
+import { CaseId } from '../../core/contract/shapes.js';
+import { CROSS_CASE_RIGHTS, type Right } from '../../core/contract/token.js';
+import { isConforming } from '../../core/contract/validators.js';
 
 /** What an issuer says of a caller. */
 export interface CallerClaims {

@@ -1,9 +1,9 @@
 // How well a session of a coding agent was covered: its calls that were decided, and what is known of their outcomes.
 // The page and the command count it from the same rows.
 
-import { isTerminal } from '../run/run-state.js';
-import { NEEDS_APPROVAL } from './needs-approval.js';
-import type { EventRow } from './inspection.js';
+import { isTerminal } from '../../../core/contract/run/run-state.js';
+import { NEEDS_APPROVAL } from '../../../core/contract/inspection/needs-approval.js';
+import type { EventRow } from '../../../core/contract/inspection/inspection.js';
 
 /** The beginning of the id of an input that records a call without a decision. */
 export const UNGATED_INPUT = 'ungated:';

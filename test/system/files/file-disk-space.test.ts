@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { diskSpace } from '../../../src/system/files/statfs-disk-space.js';
+import { diskSpace } from '../../../src/system/files/file-disk-space.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 
 let folder: string;

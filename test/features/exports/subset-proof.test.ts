@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
-import { sha256 } from '../../../../src/core/contract/hash.js';
-import { EMPTY_HEAD, extendHead } from '../../../../src/core/ledger/proof/merkle.js';
-import { SubsetProof, SubsetRoot } from '../../../../src/core/ledger/proof/subset-proof.js';
-import { random } from '../../../fixtures/random.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
+import { EMPTY_HEAD, extendHead } from '../../../src/core/ledger/proof/merkle.js';
+import { SubsetProof, SubsetRoot } from '../../../src/features/exports/subset-proof.js';
+import { random } from '../../fixtures/random.js';
 
 const leaves = Array.from({ length: 70 }, (_, index) => sha256(`leaf ${index}`));
 

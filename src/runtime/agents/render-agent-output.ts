@@ -1,7 +1,7 @@
-import type { ActionName } from '../contract/policy/actions.js';
-import { EXECUTION_CAUSES, type FaultCode } from '../contract/fault.js';
-import { isJsonObject, type Json, type JsonObject } from '../contract/json.js';
-import type { DecisionResponse, StepError, StepResponse } from '../contract/run/response.js';
+import type { ActionName } from '../../core/contract/policy/actions.js';
+import { EXECUTION_CAUSES, type FaultCode } from '../../core/contract/fault.js';
+import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
+import type { DecisionResponse, StepError, StepResponse } from '../../core/contract/run/response.js';
 
 /** The envelope of S2-23: the response of the runtime, and the sentence that an agent may show its user. */
 export interface RenderedResponse<Response extends StepResponse = StepResponse> {

@@ -3,7 +3,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { CallRule } from '../../../../src/core/contract/policy/call-rules.js';
 import { decideCall, type JudgedCall } from '../../../../src/core/policy/calls/call-decision.js';
-import { allowedInstead } from '../../../../src/core/policy/calls/allowed-instead.js';
+import { allowedInstead } from '../../../../src/features/hooks/gate/allowed-instead.js';
 import { contentOf } from '../../../../src/features/hooks/native-calls.js';
 import { denialReason } from '../../../../src/features/hooks/gate/hook-reasons.js';
 import { codingPolicy, codingRules } from '../../../fixtures/hooks/coding-rules.js';

@@ -1,11 +1,18 @@
 // What call rules allow in place of a call that they refuse. Nothing is listed that needs an approval, or that matches
 // what was refused without its exception: each text comes with an example, and rules have decided that example.
 
-import type { CallRule } from '../../contract/policy/call-rules.js';
-import type { JsonObject } from '../../contract/json.js';
-import { beginsWith, decideCall, isNamedBy, matchesHost, type CallRules, type JudgedCall } from './call-decision.js';
-import type { CallPart } from './call-parts.js';
-import { matchesGlob, matchesGlobInAnyCase } from './glob.js';
+import type { CallRule } from '../../../core/contract/policy/call-rules.js';
+import type { JsonObject } from '../../../core/contract/json.js';
+import {
+  beginsWith,
+  decideCall,
+  isNamedBy,
+  matchesHost,
+  type CallRules,
+  type JudgedCall,
+} from '../../../core/policy/calls/call-decision.js';
+import type { CallPart } from '../../../core/policy/calls/call-parts.js';
+import { matchesGlob, matchesGlobInAnyCase } from '../../../core/policy/calls/glob.js';
 
 /** What a rule allows of a tool. */
 export interface AllowedPattern {
