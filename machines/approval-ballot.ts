@@ -29,7 +29,7 @@ import {
   type MediatedRequest,
   type VoteEvent,
 } from './mediated-memory.js';
-import { askConditions } from '../src/core/step/conditions/run-conditions.js';
+import { askConditions } from '../src/core/step/run-conditions.js';
 
 interface BallotOutcome {
   readonly update: Partial<MediatedMemory>;

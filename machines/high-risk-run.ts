@@ -30,7 +30,7 @@ import { canLeavePartialOutputs } from '../src/core/step/requests/mediated-reque
 import { effectLimits } from '../src/core/step/execute.js';
 import { authorizeRequest, type RequiredApproval, type MediatedRequest } from './mediated-memory.js';
 import type { MediatedInput, MediatedLogic } from './mediated.js';
-import { askConditions, subjectOf } from '../src/core/step/conditions/run-conditions.js';
+import { askConditions, subjectOf } from '../src/core/step/run-conditions.js';
 
 /** The requested action: a record for shared knowledge, a bundle, or an act of an operator. */
 export interface HighRiskAction {

@@ -46,7 +46,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   ],
   'better-sqlite3': ['src/stores/sqlite/sqlite-binding.ts'],
   kysely: ['src/stores/records/'],
-  '@cedar-policy/cedar-wasm': ['src/core/policy/conditions/cedar.ts'],
+  '@cedar-policy/cedar-wasm': ['src/features/conditions/cedar.ts'],
   pg: ['src/stores/postgres/', 'src/stores/records/postgres-backend.ts'],
   '@restatedev/restate-sdk': ['src/interfaces/restate/'],
   jose: ['src/features/identity/provider/signed-token.ts'],

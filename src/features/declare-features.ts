@@ -1,14 +1,27 @@
 // The features whose inputs and entries a ledger may contain. Each is loaded when an entry of it is first read or
 // decided. To remove a feature, remove its folder and its line here.
 
-import { declareFeature, type DeclaredFeature } from '../core/contract/run/feature-vocabulary.js';
+import { declareFeature, installVocabulary, type DeclaredFeature } from '../core/contract/run/feature-vocabulary.js';
+import { CONDITIONS, installConditionLanguage, type ConditionLanguage } from '../core/policy/conditions.js';
 import { installTreeFeature, type TreeFeature } from '../kernel/tree-feature.js';
 
 const install = async (loading: Promise<TreeFeature>): Promise<void> => {
   installTreeFeature(await loading);
 };
 
+/** The feature records nothing of its own. */
+const installLanguage = async (loading: Promise<ConditionLanguage>): Promise<void> => {
+  installConditionLanguage(await loading);
+  installVocabulary({ feature: CONDITIONS, inputs: {}, entries: {} });
+};
+
 const FEATURES: readonly DeclaredFeature[] = [
+  {
+    feature: CONDITIONS,
+    openedWith: '"conditions":{',
+    load: () =>
+      installLanguage(import('./conditions/condition-language.js').then(({ CEDAR_CONDITIONS }) => CEDAR_CONDITIONS)),
+  },
   {
     feature: 'sessions',
     stateMember: 'sessions',

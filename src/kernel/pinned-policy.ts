@@ -16,7 +16,7 @@ import { mapOptional, optionalValues } from '../core/contract/policy/pins.js';
 import type { OpenInput } from '../core/contract/run/entry.js';
 import { isJsonObject } from '../core/contract/json.js';
 import { InvariantError, LedgerError, PolicyError } from '../core/errors.js';
-import { engineVersion } from '../core/policy/conditions/cedar.js';
+import { conditionLanguage, type EngineVersion } from '../core/policy/conditions.js';
 import { loadPolicy } from '../core/policy/files/check-policy.js';
 import type { Policy } from '../core/policy/policy.js';
 import { scanJson } from '../core/contract/json/scan-json.js';
@@ -70,7 +70,7 @@ export const definitionsOf = (policy: Policy, ...roots: readonly (RootMachine | 
     machinesFor(policy),
     policy.catalogue,
     policy.flags,
-    policy.conditions === undefined ? null : engineVersion(),
+    policy.conditions === undefined ? null : conditionLanguage().engineVersion(),
     Object.fromEntries(roots.flatMap((root) => (root === undefined ? [] : [[root.name, rootMachine(policy, root)]]))),
   );
 
@@ -137,9 +137,9 @@ function checkEngine(definitions: unknown): void {
   );
 }
 
-function installedEngine(): ReturnType<typeof engineVersion> {
+function installedEngine(): EngineVersion {
   try {
-    return engineVersion();
+    return conditionLanguage().engineVersion();
   } catch (error) {
     throw error instanceof PolicyError ? unsupported(error.message, error) : error;
   }

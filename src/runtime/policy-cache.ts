@@ -5,6 +5,7 @@ import type { OpenInput } from '../core/contract/run/entry.js';
 import { mapOptional, valuesOf, type ForPolicyFiles } from '../core/contract/policy/pins.js';
 import { PolicyError } from '../core/errors.js';
 import { definitionsOf, newTreeFlags } from '../kernel/pinned-policy.js';
+import { loadConditionLanguage } from '../core/policy/conditions.js';
 import { checkPolicy, formatFinding } from '../core/policy/files/check-policy.js';
 import type { Policy } from '../core/policy/policy.js';
 import type { Clock } from '../engine/ports/clock.js';
@@ -46,12 +47,18 @@ export class PolicyCache {
     const cached = this.#loaded;
     if (cached !== null && at - cached.at < CACHE_MS) return cached.pinned;
     // Agents that start at the same time share one load; a failed load is not reused.
-    const loaded = { at, pinned: this.#source.load().then((files) => this.#pin(files)) };
+    const loaded = { at, pinned: this.#load() };
     this.#loaded = loaded;
     loaded.pinned.catch(() => {
       if (this.#loaded === loaded) this.#loaded = null;
     });
     return loaded.pinned;
+  }
+
+  async #load(): Promise<PinnedPolicy> {
+    const files = await this.#source.load();
+    await loadConditionLanguage(files);
+    return this.#pin(files);
   }
 
   /** Unchanged files give the same object: parsing them and building their machines takes as long as many steps. */

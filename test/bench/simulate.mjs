@@ -12,7 +12,7 @@ import { openTurnpike, winstonLog } from '../../dist/src/index.js';
 import { decisionsIn } from '../../build/compiled/src/features/simulation/decision-fold.js';
 import { decideUnderPolicy } from '../../build/compiled/src/features/simulation/decide-under-policy.js';
 import { compareDecision, simulate } from '../../build/compiled/src/features/simulation/simulate.js';
-import { loadConditions } from '../../build/compiled/src/core/policy/conditions/conditions.js';
+import { loadConditions } from '../../build/compiled/src/features/conditions/conditions.js';
 import { conditionsOf, patientContract } from './contract.mjs';
 import { proposal } from './floor.mjs';
 import { KINDS, payload } from './payloads.mjs';

@@ -35,6 +35,19 @@ test('every path that the pages name exists', () => {
   expect(named.filter(({ path }) => !existsSync(join(ROOT, path)))).toEqual([]);
 });
 
+test('the map of folders has each folder of sources, and no other one', () => {
+  const [, map = ''] = /These are the folders:\n\n```\n([^]*?)```/.exec(textOf('docs/contributing.md')) ?? [];
+  const parents: string[] = [];
+  const named = [...map.matchAll(/^( *)([\w./-]+)\/(?: |$)/gm)].map(([, indent = '', name = '']) => {
+    const depth = indent.length / 2;
+    parents.splice(depth, Infinity, name);
+    return parents.join('/');
+  });
+  expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  const folders = filesIn('src', /\.tsx?$/).map((path) => path.split('/').slice(0, -1).slice(0, 3).join('/'));
+  expect([...new Set(folders)].filter((path) => !named.includes(path)).sort()).toEqual([]);
+});
+
 test('every npm script and variable that the pages name exists', () => {
   const { scripts } = JSON.parse(textOf('package.json')) as { readonly scripts: Record<string, string> };
   const named = PAGES.flatMap((page) => [...textOf(page).matchAll(/`npm run ([\w:-]+)/g)].map(([, name = '']) => name));

@@ -5,11 +5,13 @@ import { describe, expect, test } from '@jest/globals';
 import { installedVocabularies } from '../../src/core/contract/run/feature-vocabulary.js';
 import { canonicalJson } from '../../src/core/contract/canonical-json.js';
 import { Fold } from '../../src/kernel/fold.js';
+import { loadPolicy } from '../../src/core/policy/files/check-policy.js';
 import type { StoredEntry } from '../../src/engine/ports/ledger/ledger-store.js';
 import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { memoryHeadStore } from '../../src/stores/memory/memory-head-store.js';
 import { ForwardingStore } from '../fixtures/forwarding-store.js';
 import { readGolden } from '../fixtures/golden-store.js';
+import { shippedBytes } from '../fixtures/shipped-policy.js';
 
 const NEEDS = 'the feature sessions has recorded this, and this installation does not have it';
 
@@ -45,6 +47,31 @@ describe('a ledger of a feature that is not installed', () => {
       return new LedgerReader(changed, memoryHeadStore(await store.head())).verify();
     });
     expect(verdict).toBe('refused');
+  });
+});
+
+describe('a ledger whose policy needs a feature that is not installed', () => {
+  const NO_CONDITIONS = 'this installation does not have the feature conditions';
+
+  test('is verified but for its decisions, which are not checked', async () => {
+    const verdict = await readGolden('conditions', (reader) => reader.verify());
+    expect(verdict).toMatchObject({ ok: false, verdict: 'by_hash_alone', problems: [] });
+    const { withheld } = verdict as { readonly withheld: { readonly unsupported?: unknown } };
+    const needs = expect.stringContaining(NO_CONDITIONS) as unknown;
+    expect(withheld.unsupported).toEqual(expect.arrayContaining([expect.objectContaining({ needs })]));
+  });
+
+  test('loads no policy with conditions or counters', () => {
+    const files = shippedBytes();
+    const bytes = Buffer.from('');
+    for (const optional of [{ conditions: bytes }, { counters: bytes }]) {
+      expect(() => loadPolicy({ ...files, ...optional })).toThrow(
+        expect.objectContaining({
+          code: 'POLICY_UNSUPPORTED',
+          message: expect.stringContaining(NO_CONDITIONS) as unknown,
+        }),
+      );
+    }
   });
 });
 

@@ -3,16 +3,10 @@ import type { PolicyFile } from '../contract/policy/pins.js';
 import type { ApprovalRule } from '../contract/run/approval.js';
 import type { BudgetLimits } from '../contract/run/budget.js';
 import type { DecisionPoint } from '../contract/policy/decision-points.js';
-import type { Catalogue } from '../contract/policy/catalogue.js';
-import type { Lane } from '../contract/policy/lanes.js';
-import type { Conditions } from './conditions/conditions.js';
-import type { Counters } from './counters/load-counters.js';
-import type { Group, Role } from '../contract/policy/roles.js';
+import type { ConditionedPolicy } from './conditions.js';
 
 /** The pinned policy of one tree, parsed and indexed. Pure data: every decision is a function of it. */
-export interface Policy {
-  readonly lanes: ReadonlyMap<string, Lane>;
-  readonly roles: ReadonlyMap<string, Role>;
+export interface Policy extends ConditionedPolicy {
   readonly actions: ReadonlyMap<string, ActionsPolicy['actions'][number]>;
   readonly limits: ActionsPolicy['limits'];
   readonly sandbox: ActionsPolicy['sandbox'];
@@ -27,14 +21,6 @@ export interface Policy {
   readonly decision_points?: readonly DecisionPoint[];
   /** The bytes of its YAML files, to find the lines of what they say. */
   readonly files: Readonly<Record<PolicyFile, Uint8Array>>;
-  /** Everything that a policy can allow: the built-in actions, and the registrations of the tree. */
-  readonly catalogue: Catalogue;
-  /** Absent: the policy has no conditions. */
-  readonly conditions?: Conditions;
-  /** Absent: the policy has no counters. Only conditions read them. */
-  readonly counters?: Counters;
-  /** The groups of persons that conditions name. Absent: none. */
-  readonly groups?: readonly Group[];
   /** The numbers of the behaviour flags that the tree was opened with (machines/flags.ts). */
   readonly flags: ReadonlySet<number>;
 }

@@ -6,7 +6,7 @@ import type { RunContext } from '../contract/run/run-context.js';
 import { approvalRuleFor } from '../policy/approval/approval-book.js';
 import type { Policy } from '../policy/policy.js';
 import { approvalSubject } from './approval-subject.js';
-import { conditionVerdict } from './conditions/condition-verdict.js';
+import { conditionVerdict } from '../policy/conditions.js';
 import { mediatedContext } from './requests/mediated-request.js';
 
 /** A proposal of an agent run. */

@@ -16,7 +16,8 @@ import {
 } from '../policy/approval/approval-book.js';
 import { effectiveRule, obligationOf } from '../policy/approval/obligation.js';
 import { authorizeWithOverlay, BUDGET_CHECK } from '../policy/authorize-with-overlay.js';
-import type { ConditionVerdict } from '../policy/conditions/conditions.js';
+import { conditionVerdict, type ConditionedRequest, type ConditionVerdict } from '../policy/conditions.js';
+import { decidedActionName } from '../policy/decided-action.js';
 import { decisionPointDenial, decisionQueries } from '../policy/decision-points/decision-queries.js';
 import { counterQueries } from '../policy/counters/counter-queries.js';
 import type { CheckDescription } from '../policy/ordered-check.js';
@@ -27,7 +28,6 @@ import { UNDECIDED_AUTHORIZATION, type AuthorizationSubject, type Authorization 
 import { approvalSubject } from './approval-subject.js';
 import { authorizePaths, gatherRequestFor, PATH_CHECKS } from './authorize-paths.js';
 import { finishDenial } from '../policy/approval/finish-rule.js';
-import { conditionActionName, conditionVerdict, type ConditionedRequest } from './conditions/condition-verdict.js';
 import { mediatedContext, requestHash } from './requests/mediated-request.js';
 import { privilegedRequest } from './requests/action-request.js';
 
@@ -94,7 +94,7 @@ function factsRequest(step: AuthorizationSubject, policy: Policy): GatherRequest
   const args = step.args ?? {};
   const request = case_id === null ? null : gatherRequestFor(definition, args, case_id, policy);
   if (request === null && definition.paths.length > 0) return null;
-  const name = conditionActionName(definition.name, args);
+  const name = decidedActionName(definition.name, args);
   const counters = counterQueries({ name, args }, step.agent, policy);
   const queried = { name, action: definition.name, args, paths: request?.paths ?? [] };
   const decisions = decisionQueries(queried, mediatedContext(step, policy), policy);

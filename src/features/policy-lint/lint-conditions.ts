@@ -4,8 +4,7 @@
 import { quoteForMessage } from '../../core/contract/finding-text.js';
 import { isJsonObject } from '../../core/contract/json.js';
 import { suggestion } from '../../core/contract/policy/near-names.js';
-import type { CedarPolicyJson } from '../../core/policy/conditions/cedar.js';
-import type { Condition } from '../../core/policy/conditions/condition-file.js';
+import type { Condition, ConditionScope } from '../../core/policy/conditions.js';
 import type { Policy } from '../../core/policy/policy.js';
 import { LINT_RULES, type LintMessage, type LintRule } from './lint-rules.js';
 
@@ -41,7 +40,7 @@ function* findCareless({ id, scope }: Condition, known: KnownNames, updated: str
 }
 
 /** The parts of each `when` clause that must all be true. Several clauses are one. */
-function clausesOf({ conditions }: CedarPolicyJson): readonly (readonly unknown[])[] {
+function clausesOf({ conditions }: ConditionScope): readonly (readonly unknown[])[] {
   return [conditions.flatMap(({ kind, body }) => (kind === 'when' ? conjunctsOf(body) : []))];
 }
 
@@ -160,7 +159,7 @@ function* findUnknown(id: string, type: string, name: string, known: KnownNames)
 }
 
 /** Every entity that a condition names, once. */
-function namedEntities(scope: CedarPolicyJson): readonly (readonly [string, string])[] {
+function namedEntities(scope: ConditionScope): readonly (readonly [string, string])[] {
   const found = new Map<string, readonly [string, string]>();
   const visit = (node: unknown): void => {
     if (Array.isArray(node)) node.forEach(visit);

@@ -1,12 +1,10 @@
 // The conditions that made a recorded decision: the one that denied, or those that answer for its approval.
 
 import { prepareHighRiskRun } from '../../../machines/high-risk-run.js';
-import { askConditions } from '../../core/step/conditions/run-conditions.js';
+import { askConditions } from '../../core/step/run-conditions.js';
 import type { Policy } from '../../core/policy/policy.js';
 import { authorizePaths } from '../../core/step/authorize-paths.js';
-import type { ConditionVerdict } from '../../core/policy/conditions/conditions.js';
-import { conditionErrorText } from '../../core/step/conditions/condition-error.js';
-import { conditionVerdict } from '../../core/step/conditions/condition-verdict.js';
+import { conditionErrorText, conditionVerdict, type ConditionVerdict } from '../../core/policy/conditions.js';
 import { runOf, startedRunContext } from './decided-request.js';
 import type { ApprovalFacts, DecisionFacts, RecordedDecision, StartedRun, StepFacts } from './recorded-decision.js';
 

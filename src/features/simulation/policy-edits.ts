@@ -5,7 +5,7 @@ import type { Catalogue } from '../../core/contract/policy/catalogue.js';
 import { LABEL_REFUSALS } from '../../core/contract/policy/labels.js';
 import { WRITE_MODES, type Lane } from '../../core/contract/policy/lanes.js';
 import type { Role } from '../../core/contract/policy/roles.js';
-import { withConditionObligation, withoutCondition, type Conditions } from '../../core/policy/conditions/conditions.js';
+import type { Conditions } from '../../core/policy/conditions.js';
 import { OPTIONAL_FILES } from '../../core/contract/policy/pins.js';
 import { findInconsistencies } from '../../core/policy/files/policy-consistency.js';
 import type { Policy } from '../../core/policy/policy.js';
@@ -225,9 +225,9 @@ function* conditionEdits(policy: Policy): Generator<PolicyEdit> {
     if (conditions === undefined) return;
     if (obligation !== null && obligation.quorum > 1) {
       const fewer = { ...obligation, quorum: obligation.quorum - 1 };
-      yield edit(`ask ${fewer.quorum} of people`, withConditionObligation(conditions, id, fewer, policy));
+      yield edit(`ask ${fewer.quorum} of people`, conditions.withObligation(id, fewer, policy));
     }
-    yield edit('be removed', withoutCondition(conditions, id, policy));
+    yield edit('be removed', conditions.without(id, policy));
   }
 }
 

@@ -23,7 +23,7 @@ import { decisionPointsFor } from '../../core/policy/decision-points/decision-qu
 import type { Policy } from '../../core/policy/policy.js';
 import type { Verdict } from '../../core/policy/verdict.js';
 import { isDecidedByInput } from '../../core/policy/calls/call-decision.js';
-import { conditionActionName } from '../../core/step/conditions/condition-verdict.js';
+import { decidedActionName } from '../../core/policy/decided-action.js';
 import { authorizeLane, UNDECIDED_AUTHORIZATION } from '../../core/step/authorization.js';
 import { mediatedContext } from '../../core/step/requests/mediated-request.js';
 
@@ -176,8 +176,8 @@ function decideCell(run: RunContext, lane: Lane, matrixAction: MatrixAction, pol
 
 /** Conditions and decision points only narrow what is allowed, and what the arguments are is not known. */
 function decideUnlessConditional(verdict: Verdict, { action, args }: MatrixAction, policy: Policy): CellDecision {
-  const name = conditionActionName(action, args);
-  const isConditional = policy.conditions?.forAction(name) != null;
+  const name = decidedActionName(action, args);
+  const isConditional = policy.conditions?.canApply(name) === true;
   const isOpen = verdict.decision === 'allow' || verdict.cause === 'CONDITION' || verdict.cause === 'APPROVAL_REQUIRED';
   if (isConditional && isOpen) return { decision: 'depends', rule_id: 'condition.*' };
   if (isOpen && decisionPointsFor(name, policy).length > 0) return { decision: 'depends', rule_id: 'decision_point.*' };

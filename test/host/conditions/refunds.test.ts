@@ -4,7 +4,7 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { isWithheld, type Artifact } from '../../../src/core/contract/artifact-ref.js';
 import type { StepTrace } from '../../../src/core/contract/run/step-trace.js';
-import { engineVersion } from '../../../src/core/policy/conditions/cedar.js';
+import { engineVersion } from '../../../src/features/conditions/cedar.js';
 import { LedgerReader, rootRunIdOf } from '../../../src/runtime/ledger/ledger-reader.js';
 import { homePaths, openHome } from '../../../src/home/home.js';
 import { coverageOf } from '../../../src/features/simulation/policy-coverage.js';

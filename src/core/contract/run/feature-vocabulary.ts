@@ -51,6 +51,8 @@ export interface DeclaredFeature {
   readonly feature: string;
   /** The member of the ledger's state that lists its trees; absent if it opens none. */
   readonly stateMember?: string;
+  /** A text that every opening input has whose tree needs the feature. Absent: only what it records needs it. */
+  readonly openedWith?: string;
   /** Installs the feature. */
   load(): Promise<unknown>;
 }
@@ -81,22 +83,30 @@ export function installVocabulary(vocabulary: FeatureVocabulary): void {
  */
 export function loadFeaturesNamedIn(text: string): Promise<void> | null {
   if (declared.size === 0) return null;
-  const needed = [...declared.values()].filter(({ feature }) => text.includes(`"feature":"${feature}"`));
-  return needed.length === 0 ? null : Promise.all(needed.map(loadFeature)).then(() => undefined);
+  const needed = [...declared.values()].filter(
+    ({ feature, openedWith }) =>
+      text.includes(`"feature":"${feature}"`) || (openedWith !== undefined && text.includes(openedWith)),
+  );
+  return needed.length === 0 ? null : Promise.all(needed.map(loadDeclared)).then(() => undefined);
 }
 
 /** Loads the feature that an input names. @returns null if there is nothing to load */
 export function loadFeatureOf(input: object): Promise<void> | null {
   const { feature } = input as { readonly feature?: unknown };
-  const declaration = typeof feature === 'string' ? declared.get(feature) : undefined;
-  return declaration === undefined ? null : loadFeature(declaration);
+  return typeof feature === 'string' ? loadFeature(feature) : null;
+}
+
+/** Loads a feature. @returns null if there is nothing to load: it is installed, or nothing declares it */
+export function loadFeature(feature: string): Promise<void> | null {
+  const declaration = declared.get(feature);
+  return declaration === undefined ? null : loadDeclared(declaration);
 }
 
 /** Loads every feature that is declared: for what needs all of them, such as the published schemas. */
 export const loadAllFeatures = (): Promise<void> =>
-  Promise.all([...declared.values()].map(loadFeature)).then(() => undefined);
+  Promise.all([...declared.values()].map(loadDeclared)).then(() => undefined);
 
-async function loadFeature(declaration: DeclaredFeature): Promise<void> {
+async function loadDeclared(declaration: DeclaredFeature): Promise<void> {
   await declaration.load();
   if (!installed.has(declaration.feature))
     throw new InvariantError(`loading the feature ${declaration.feature} did not install it`);

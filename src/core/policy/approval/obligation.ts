@@ -2,7 +2,7 @@
 // each part counts.
 
 import type { ApprovalEntry, ApprovalObligation, ApprovalRule } from '../../contract/run/approval.js';
-import type { CombinedObligation } from '../conditions/conditions.js';
+import type { CombinedObligation } from '../conditions.js';
 
 /** What one request needs, by its conditions and the rule of its subject. Without a role, no person can approve it. */
 export function obligationOf(

@@ -12,6 +12,9 @@ import type { RunContext } from '../../contract/run/run-context.js';
 import type { Policy } from '../policy.js';
 import { argumentAt, namedArguments } from '../read-argument.js';
 
+/** What of a policy counters depend on. */
+type CountedPolicy = Pick<Policy, 'counters' | 'conditions'>;
+
 /** What a step proposes; `name` is that of conditions, with the tool or table. */
 export interface CountableStep {
   readonly name: string;
@@ -19,11 +22,10 @@ export interface CountableStep {
 }
 
 /** The counters that count the step, and all counters if a condition of its action reads any. */
-export function counterQueries(step: CountableStep, agent: RunContext, policy: Policy): readonly CounterQuery[] {
+export function counterQueries(step: CountableStep, agent: RunContext, policy: CountedPolicy): readonly CounterQuery[] {
   const { counters, conditions } = policy;
   if (counters === undefined || conditions === undefined) return [];
-  const applicable = conditions.forAction(step.name);
-  const isRead = applicable !== null && applicable.reads.context?.has('counters') !== false;
+  const isRead = conditions.readsCounters(step.name);
   return counters.all.flatMap((counter) => queryOf(counter, step, agent, isRead));
 }
 

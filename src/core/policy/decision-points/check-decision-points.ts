@@ -4,7 +4,7 @@ import type { Catalogue } from '../../contract/policy/catalogue.js';
 import type { DecisionPoint } from '../../contract/policy/decision-points.js';
 import { isSafeUrl } from '../../contract/safe-url.js';
 import { quoteForMessage } from '../../contract/finding-text.js';
-import { conditionActions, isStep } from '../conditions/condition-schema.js';
+import { decidedActionNames } from '../decided-action.js';
 import type { DECISION_POINT_RULES } from '../files/policy-finding.js';
 
 /** A mistake, and the JSON pointer to its place in the actions file. */
@@ -19,7 +19,7 @@ export function* findDecisionPointMistakes(
   catalogue: Catalogue,
 ): Generator<DecisionPointMistake> {
   if (points.length === 0) return;
-  const known = conditionActions(catalogue);
+  const known = decidedActionNames(catalogue);
   const names = new Set<string>();
   for (const [index, { name, url, actions }] of points.entries()) {
     const pointer = `/decision_points/${index}`;
@@ -33,8 +33,7 @@ export function* findDecisionPointMistakes(
       yield { pointer: `${pointer}/url`, rule: 'decision_point.url', message };
     }
     for (const [at, action] of actions.entries()) {
-      const found = known.get(action);
-      if (found !== undefined && isStep(found)) continue;
+      if (known.has(action)) continue;
       const message = `no step has the action ${quoteForMessage(action)}: name it as conditions do`;
       yield { pointer: `${pointer}/actions/${at}`, rule: 'decision_point.unknown_action', message };
     }

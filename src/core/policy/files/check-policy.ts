@@ -7,13 +7,14 @@ import { LanesPolicy } from '../../contract/policy/lanes.js';
 import {
   OPTIONAL_FILE_KEYS,
   OPTIONAL_FILES,
+  optionalValues,
   type ForPolicyFiles,
+  type OptionalFiles,
   type PolicyFile,
 } from '../../contract/policy/pins.js';
 import { RolesPolicy } from '../../contract/policy/roles.js';
 import { PolicyError } from '../../errors.js';
-import { loadConditions } from '../conditions/conditions.js';
-import { loadCounters } from '../counters/load-counters.js';
+import { conditionLanguage } from '../conditions.js';
 import type { PolicyFinding } from './policy-finding.js';
 import { findInconsistencies, type PolicyParts } from './policy-consistency.js';
 import { readPolicyFile, type NamedPolicyFile } from './read-policy-file.js';
@@ -55,14 +56,12 @@ export function checkPolicy(files: ForPolicyFiles<NamedPolicyFile>, catalogue: C
   return checkOptional(files, indexPolicy(parts, catalogue, bytes));
 }
 
-/** Adds what the optional files say. Conditions read counters, so these come first. */
-function checkOptional({ conditions, counters }: ForPolicyFiles<NamedPolicyFile>, policy: Policy): PolicyCheck {
-  const counted = counters && loadCounters(counters, policy.catalogue, conditions !== undefined);
-  const withCounters = counted === undefined ? policy : { ...policy, counters: counted.counters };
-  const read = conditions && loadConditions(conditions.path, conditions.bytes, withCounters);
-  const findings = [...(counted?.findings ?? []), ...(read?.findings ?? [])].slice(0, FINDINGS_MAX);
-  if (findings.length > 0) return { findings, policy: null };
-  return { findings, policy: read === undefined ? withCounters : { ...withCounters, conditions: read.conditions } };
+/** Adds what the optional files say. @throws PolicyError POLICY_UNSUPPORTED without the feature that reads them */
+function checkOptional(files: OptionalFiles<NamedPolicyFile>, policy: Policy): PolicyCheck {
+  if (optionalValues(files).length === 0) return { findings: [], policy };
+  const { findings, ...loaded } = conditionLanguage().load(files, policy);
+  if (findings.length > 0) return { findings: findings.slice(0, FINDINGS_MAX), policy: null };
+  return { findings: [], policy: { ...policy, ...loaded } };
 }
 
 /**

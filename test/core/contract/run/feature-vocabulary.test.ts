@@ -11,6 +11,7 @@ import {
   installVocabulary,
   installedVocabularies,
   loadAllFeatures,
+  loadFeature,
   loadFeatureOf,
   loadFeaturesNamedIn,
   missingFeature,
@@ -89,6 +90,27 @@ test('no other feature may have its names, and it is installed once', () => {
   expect(() => installVocabulary({ feature: 'others', inputs: {}, entries: NOTES.entries })).toThrow(INVARIANT);
   declareFeature({ feature: 'notes', load: () => Promise.reject(new Error('declared again')) });
   expect(loadFeatureOf(input)).toBeNull();
+});
+
+test('a feature that opening inputs need is loaded with them, or by its name', async () => {
+  let loaded = 0;
+  const declareRules = (feature: string): void =>
+    declareFeature({
+      feature,
+      openedWith: `"${feature}":{`,
+      load: () => {
+        loaded += 1;
+        installVocabulary({ feature, inputs: {}, entries: {} });
+        return Promise.resolve();
+      },
+    });
+  declareRules('rules');
+  expect(loadFeaturesNamedIn('{"policies":{"others":{}}}')).toBeNull();
+  await loadFeaturesNamedIn('{"policies":{"rules":{}}}');
+  declareRules('more');
+  await loadFeature('more');
+  expect(loaded).toBe(2);
+  expect([loadFeature('rules'), loadFeature('none'), loadFeaturesNamedIn('{"rules":{}}')]).toEqual([null, null, null]);
 });
 
 test.each([null, 7, {}, { feature: 7 }, { feature: 'With Space' }, { feature: 'x'.repeat(41) }, { feature: '' }])(

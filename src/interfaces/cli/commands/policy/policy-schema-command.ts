@@ -1,12 +1,12 @@
 import { createCatalogue } from '../../../../core/contract/policy/catalogue.js';
-import { schemaToText } from '../../../../core/policy/conditions/cedar.js';
-import { loadCounters } from '../../../../core/policy/counters/load-counters.js';
+import { schemaToText } from '../../../../features/conditions/cedar.js';
+import { loadCounters } from '../../../../features/conditions/load-counters.js';
 import {
   cedarSchemaOf,
   conditionActions,
   counterShape,
   scopeShape,
-} from '../../../../core/policy/conditions/condition-schema.js';
+} from '../../../../features/conditions/condition-schema.js';
 import { checkPolicy } from '../../../../core/policy/files/check-policy.js';
 import { NO_OPERANDS, type CliCommand } from '../../command.js';
 import {

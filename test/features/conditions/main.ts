@@ -4,7 +4,7 @@
 
 import { performance } from 'node:perf_hooks';
 import { parseArgs } from 'node:util';
-import { wholeNumber } from '../../../fixtures/whole-number.js';
+import { wholeNumber } from '../../fixtures/whole-number.js';
 import { compareEvaluators } from './differential.js';
 import { OPERATORS } from './reference/operators.js';
 

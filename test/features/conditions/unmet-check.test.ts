@@ -2,8 +2,8 @@
 // `differential.campaign.test.ts`; here each operator has its borders.
 
 import { describe, expect, test } from '@jest/globals';
-import { type CedarRequest, parsePolicy, PreparedPolicies } from '../../../../src/core/policy/conditions/cedar.js';
-import { compileUnmetCheck } from '../../../../src/core/policy/conditions/unmet-check.js';
+import { type CedarRequest, parsePolicy, PreparedPolicies } from '../../../src/features/conditions/cedar.js';
+import { compileUnmetCheck } from '../../../src/features/conditions/unmet-check.js';
 
 const REQUEST: CedarRequest = {
   principal: { type: 'Actor', id: 'a' },

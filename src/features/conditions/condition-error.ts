@@ -1,17 +1,20 @@
 // Why conditions could not be evaluated, for people: which condition, which attribute, and the cause.
 
-import type { CounterFact, UncountableReason } from '../../contract/policy/counters/counters.js';
-import { toPrintable } from '../../contract/finding-text.js';
-import type { CedarFailure } from '../../policy/conditions/cedar.js';
-import type { Condition } from '../../policy/conditions/condition-file.js';
-import { readPartsOf } from '../../policy/conditions/read-parts.js';
-import type { InexactValueError } from '../../policy/conditions/value-shape.js';
-import type { ConditionError } from '../../policy/conditions/conditions.js';
+import type { CounterFact, UncountableReason } from '../../core/contract/policy/counters/counters.js';
+import { toPrintable } from '../../core/contract/finding-text.js';
+import type { CedarFailure } from './cedar.js';
+import type { ParsedCondition } from './condition-file.js';
+import { readPartsOf } from './read-parts.js';
+import type { InexactValueError } from './value-shape.js';
+import type { ConditionError } from '../../core/policy/conditions.js';
 
 const CAUSE_CHARS_MAX = 400;
 
 /** A value that Cedar does not hold exactly, for every condition that reads it. */
-export function inexactErrors(error: InexactValueError, conditions: readonly Condition[]): readonly ConditionError[] {
+export function inexactErrors(
+  error: InexactValueError,
+  conditions: readonly ParsedCondition[],
+): readonly ConditionError[] {
   const [part = '', name = ''] = error.path;
   const reading = conditions.filter(({ scope }) => {
     const { context, ...records } = readPartsOf([scope]);
@@ -52,7 +55,3 @@ export function engineErrors(
 
 const ATTRIBUTE = /attribute `([^`]{1,120})`/;
 const printable = (text: string): string => toPrintable(text).slice(0, CAUSE_CHARS_MAX);
-
-/** One line for each condition. */
-export const conditionErrorText = ({ condition, attribute, cause }: ConditionError): string =>
-  `${condition} could not be evaluated: ${attribute === null ? '' : `${attribute}: `}${cause}`;

@@ -2,16 +2,16 @@
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { Json } from '../../../../src/core/contract/json.js';
-import { findSchemaProblem, isSchemaInstance } from '../../../../src/core/contract/policy/registered-schema.js';
-import { PreparedPolicies } from '../../../../src/core/policy/conditions/cedar.js';
+import type { Json } from '../../../src/core/contract/json.js';
+import { findSchemaProblem, isSchemaInstance } from '../../../src/core/contract/policy/registered-schema.js';
+import { PreparedPolicies } from '../../../src/features/conditions/cedar.js';
 import {
   InexactValueError,
   recordShapeOf,
   recordToCedar,
   toCedar,
   type ValueShape,
-} from '../../../../src/core/policy/conditions/value-shape.js';
+} from '../../../src/features/conditions/value-shape.js';
 
 const schemaOf = (value: object, required = true) => ({
   type: 'object',

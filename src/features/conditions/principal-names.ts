@@ -2,9 +2,9 @@
 // under the names that it has for that person. A name that only looks like the principal is asked about as well: it
 // can satisfy a condition, and so narrow, but it never takes the place of the principal's own.
 
-import { isJsonObject } from '../../contract/json.js';
-import type { Group } from '../../contract/policy/roles.js';
-import type { RunContext } from '../../contract/run/run-context.js';
+import { isJsonObject } from '../../core/contract/json.js';
+import type { Group } from '../../core/contract/policy/roles.js';
+import type { RunContext } from '../../core/contract/run/run-context.js';
 import type { CedarPolicyJson } from './cedar.js';
 
 /** A principal under names of policy. */

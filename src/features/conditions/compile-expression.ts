@@ -1,7 +1,7 @@
 // Compiles an expression of Cedar, as its parser returns it, into a function of a request. What a function does not
 // evaluate exactly as Cedar does is uncertain, and so is every mistake, such as a missing attribute.
 
-import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
+import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
 import type { CedarValue } from './cedar.js';
 import { BINARY_OPERATORS, UNARY_OPERATORS, type ExactRequest } from './exact-operators.js';
 import {

@@ -1,6 +1,6 @@
 // Choices from a seed.
 
-import { random } from '../../../fixtures/random.js';
+import { random } from '../../fixtures/random.js';
 
 export class Chance {
   readonly #random: () => number;

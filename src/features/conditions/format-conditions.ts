@@ -1,9 +1,9 @@
 // Formats a condition file. Its meaning stays: the formatted text is read again and compared.
 
-import { canonicalJson } from '../../contract/canonical-json.js';
-import type { Json } from '../../contract/json.js';
-import { PolicyError } from '../../errors.js';
-import type { PolicyFinding } from '../files/policy-finding.js';
+import { canonicalJson } from '../../core/contract/canonical-json.js';
+import type { Json } from '../../core/contract/json.js';
+import { PolicyError } from '../../core/errors.js';
+import type { PolicyFinding } from '../../core/policy/files/policy-finding.js';
 import { formatPolicies } from './cedar.js';
 import { readConditionFile, type ConditionFile } from './condition-file.js';
 

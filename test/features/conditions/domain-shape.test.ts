@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { domainOf, domainsOf, domainShapeOf } from '../../../../src/core/policy/conditions/domain-shape.js';
+import { domainOf, domainsOf, domainShapeOf } from '../../../src/features/conditions/domain-shape.js';
 
 describe('the domain of a text', () => {
   test.each([

@@ -1,15 +1,14 @@
 // What the conditions of policy say of a run that a person starts, at its start and with each vote.
 
-import type { JsonObject } from '../../contract/json.js';
-import type { ApprovalObligation } from '../../contract/run/approval.js';
-import { concernedCases, isOperatorAction, OPERATOR_ACTS } from '../../contract/run/operator-act.js';
-import type { RunContext } from '../../contract/run/run-context.js';
-import { approvalRuleFor } from '../../policy/approval/approval-book.js';
-import type { ConditionError } from '../../policy/conditions/conditions.js';
-import { obligationOf } from '../../policy/approval/obligation.js';
-import type { Policy } from '../../policy/policy.js';
-import type { PrivilegedRequest } from '../../policy/privileged-request.js';
-import { runConditionVerdict } from './condition-verdict.js';
+import type { JsonObject } from '../contract/json.js';
+import type { ApprovalObligation } from '../contract/run/approval.js';
+import { concernedCases, isOperatorAction, OPERATOR_ACTS } from '../contract/run/operator-act.js';
+import type { RunContext } from '../contract/run/run-context.js';
+import { approvalRuleFor } from '../policy/approval/approval-book.js';
+import { runConditionVerdict, type ConditionError } from '../policy/conditions.js';
+import { obligationOf } from '../policy/approval/obligation.js';
+import type { Policy } from '../policy/policy.js';
+import type { PrivilegedRequest } from '../policy/privileged-request.js';
 
 /** What a person requests by starting a run. */
 export interface StartedRequest {

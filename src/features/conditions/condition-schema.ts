@@ -1,13 +1,14 @@
 // The types by which conditions are checked: who acts, what can be done to what, and what a condition can read. They
 // follow from the actions, tools and tables that the tree pins, and from the lanes and roles of the policy.
 
-import type { ActionDefinition } from '../../contract/policy/actions.js';
-import type { Catalogue, TargetDefinition } from '../../contract/policy/catalogue.js';
-import type { Lane } from '../../contract/policy/lanes.js';
-import { HIGH_RISK_KINDS } from '../../contract/run/input.js';
-import { OPERATOR_SUBJECTS } from '../../contract/run/operator-act.js';
+import type { ActionDefinition } from '../../core/contract/policy/actions.js';
+import type { Catalogue, TargetDefinition } from '../../core/contract/policy/catalogue.js';
+import type { Lane } from '../../core/contract/policy/lanes.js';
+import { HIGH_RISK_KINDS } from '../../core/contract/run/input.js';
+import { OPERATOR_SUBJECTS } from '../../core/contract/run/operator-act.js';
+import { NAMED_ACTIONS } from '../../core/policy/decided-action.js';
 import type { CedarSchema } from './cedar.js';
-import type { RegisteredSchema } from '../../contract/policy/registered-schema.js';
+import type { RegisteredSchema } from '../../core/contract/policy/registered-schema.js';
 import { domainShapeOf } from './domain-shape.js';
 import { BOOLEAN, DATETIME, LONG, recordShapeOf, recordTypeOf, STRING, type RecordShape } from './value-shape.js';
 
@@ -27,7 +28,9 @@ export interface ConditionAction {
 export function conditionActions(catalogue: Catalogue): ReadonlyMap<string, ConditionAction> {
   const { registrations } = catalogue;
   const all = [
-    ...catalogue.actions.filter(({ run_kind, name }) => run_kind !== null && !BY_NAME.includes(name)).map(ownAction),
+    ...catalogue.actions
+      .filter(({ run_kind, name }) => run_kind !== null && !NAMED_ACTIONS.includes(name))
+      .map(ownAction),
     ...registrations.tools.map(({ name, input, outside }): ConditionAction => ({
       name: `CALL_TOOL:${name}`,
       groups: ['CALL_TOOL', ...(outside ? ['outside'] : [])],
@@ -42,9 +45,6 @@ export function conditionActions(catalogue: Catalogue): ReadonlyMap<string, Cond
   ];
   return new Map(all.map((action) => [action.name, action]));
 }
-
-/** Actions whose arguments name what they act on: there is one for each tool or table. */
-const BY_NAME: readonly string[] = ['CALL_TOOL', 'WRITE_RECORD', 'READ_RECORDS'];
 
 /** Whether a step has the action; people start the others. */
 export const isStep = ({ name }: Pick<ConditionAction, 'name'>): boolean =>

@@ -1,7 +1,7 @@
 // Which parts of a request the conditions of an action read. The engine gets only these: a part that no condition names
 // cannot change its answer, and passing values to the engine costs more than deciding by them.
 
-import { isJsonObject } from '../../contract/json.js';
+import { isJsonObject } from '../../core/contract/json.js';
 import type { CedarPolicyJson } from './cedar.js';
 
 /** Names that are read; null: all, because a condition uses the record as a whole. */

@@ -1,12 +1,15 @@
 // The conditions of a policy, read, checked and ordered by the actions that they can apply to, and the decision by them
 // (S4-31: a policy only narrows). Any error of a condition denies: Cedar itself would skip it.
 
-import type { Catalogue } from '../../contract/policy/catalogue.js';
-import type { Lane } from '../../contract/policy/lanes.js';
-import type { Group, Role } from '../../contract/policy/roles.js';
-import type { RunContext } from '../../contract/run/run-context.js';
-import type { Counters } from '../counters/load-counters.js';
-import type { PolicyFinding } from '../files/policy-finding.js';
+import type { Group, Role } from '../../core/contract/policy/roles.js';
+import type { RunContext } from '../../core/contract/run/run-context.js';
+import type {
+  CombinedObligation,
+  ConditionedPolicy,
+  ConditionVerdict,
+  Obligation,
+} from '../../core/policy/conditions.js';
+import type { PolicyFinding } from '../../core/policy/files/policy-finding.js';
 import {
   PreparedPolicies,
   validatePolicies,
@@ -15,16 +18,16 @@ import {
   type CedarRequest,
   type CedarSchema,
 } from './cedar.js';
-import { positionOf, problemText, readConditionFile, type Condition, type Obligation } from './condition-file.js';
+import { positionOf, problemText, readConditionFile, type ParsedCondition } from './condition-file.js';
 import { cedarSchemaOf, conditionActions, counterShape, scopeShape, type ConditionAction } from './condition-schema.js';
 import { identitiesOf, namesInCondition, type NamedCondition, type PrincipalIdentity } from './principal-names.js';
 import { readPartsOf, type ReadParts } from './read-parts.js';
 import { compileUnmetCheck, type UnmetCheck } from './unmet-check.js';
 import type { RecordShape } from './value-shape.js';
 
-/** The conditions of one policy. */
-export interface Conditions {
-  readonly all: readonly Condition[];
+/** The conditions of one policy, ordered by the actions that they can apply to. */
+export interface IndexedConditions {
+  readonly all: readonly ParsedCondition[];
   readonly actions: ReadonlyMap<string, ConditionAction>;
   readonly scope: RecordShape;
   readonly schema: CedarSchema;
@@ -37,7 +40,7 @@ export interface Conditions {
 /** The conditions that one action can meet, in the order of the file. */
 export interface ActionConditions {
   readonly action: ConditionAction;
-  readonly conditions: readonly Condition[];
+  readonly conditions: readonly ParsedCondition[];
   /** What of a request they read. */
   readonly reads: ReadParts;
   /** The arguments that they read. */
@@ -49,22 +52,12 @@ export interface ActionConditions {
   readonly identitiesOf: ((run: RunContext) => readonly PrincipalIdentity[]) | null;
 }
 
-/** What conditions depend on. */
-export interface ConditionSubject {
-  readonly catalogue: Catalogue;
-  readonly lanes: ReadonlyMap<string, Lane>;
-  readonly roles: ReadonlyMap<string, Role>;
-  /** Absent: none. */
-  readonly counters?: Counters;
-  readonly groups?: readonly Group[];
-}
-
 /** @returns the conditions, and what is wrong with them; conditions with a finding must not be used */
 export function loadConditions(
   path: string,
   bytes: Uint8Array,
-  subject: ConditionSubject,
-): { readonly conditions: Conditions; readonly findings: readonly PolicyFinding[] } {
+  subject: ConditionedPolicy,
+): { readonly conditions: IndexedConditions; readonly findings: readonly PolicyFinding[] } {
   const file = readConditionFile(path, bytes);
   const conditions = indexConditions(file.conditions, subject);
   const findings = [...file.findings, ...findMistakes(path, conditions, subject)];
@@ -72,9 +65,9 @@ export function loadConditions(
 }
 
 function indexConditions(
-  all: readonly Condition[],
-  { catalogue, lanes, counters, groups = [] }: ConditionSubject,
-): Conditions {
+  all: readonly ParsedCondition[],
+  { catalogue, lanes, counters, groups = [] }: ConditionedPolicy,
+): IndexedConditions {
   const actions = conditionActions(catalogue);
   const scope = scopeShape(lanes.values());
   const named = new Map(all.map((condition) => [condition.id, namesInCondition(condition.id, condition.scope)]));
@@ -121,7 +114,7 @@ const identitiesFor = (named: readonly NamedCondition[], groups: readonly Group[
 
 function readShapes(
   { args }: ConditionAction,
-  conditions: readonly Condition[],
+  conditions: readonly ParsedCondition[],
 ): Pick<ActionConditions, 'reads' | 'args'> {
   const reads = readPartsOf(conditions.map((condition) => condition.scope));
   const attributes = args.attributes.filter(({ name }) => reads.args?.has(name) !== false);
@@ -129,7 +122,11 @@ function readShapes(
 }
 
 /** The conditions without one of them. */
-export const withoutCondition = ({ all }: Conditions, id: string, subject: ConditionSubject): Conditions =>
+export const withoutCondition = (
+  { all }: IndexedConditions,
+  id: string,
+  subject: ConditionedPolicy,
+): IndexedConditions =>
   indexConditions(
     all.filter((condition) => condition.id !== id),
     subject,
@@ -137,18 +134,18 @@ export const withoutCondition = ({ all }: Conditions, id: string, subject: Condi
 
 /** The conditions with another obligation of one of them; null: it denies. */
 export const withConditionObligation = (
-  { all }: Conditions,
+  { all }: IndexedConditions,
   id: string,
   obligation: Obligation | null,
-  subject: ConditionSubject,
-): Conditions =>
+  subject: ConditionedPolicy,
+): IndexedConditions =>
   indexConditions(
     all.map((condition) => (condition.id === id ? { ...condition, obligation } : condition)),
     subject,
   );
 
 /** Whether the scope of a condition includes the action. What the rest of the scope says depends on the request. */
-function canApply({ scope: { action: constraint } }: Condition, { name, groups }: ConditionAction): boolean {
+function canApply({ scope: { action: constraint } }: ParsedCondition, { name, groups }: ConditionAction): boolean {
   if (constraint.op === 'All') return true;
   const listed = 'entities' in constraint ? constraint.entities : 'entity' in constraint ? [constraint.entity] : [];
   const ids = listed.map((entity) => ('__entity' in entity ? entity.__entity : entity)).map(({ id }) => id);
@@ -157,8 +154,8 @@ function canApply({ scope: { action: constraint } }: Condition, { name, groups }
 
 function* findMistakes(
   path: string,
-  { all, schema }: Conditions,
-  { roles }: ConditionSubject,
+  { all, schema }: IndexedConditions,
+  { roles }: ConditionedPolicy,
 ): Generator<PolicyFinding> {
   const problems =
     all.length === 0 ? null : validatePolicies(Object.fromEntries(all.map(({ id, text }) => [id, text])), schema);
@@ -187,31 +184,8 @@ function roleMistake(
   return human ? null : { rule: 'condition.no_approver', message: 'no role of @approver_role is one of people' };
 }
 
-/** Why a condition could not be evaluated. */
-export interface ConditionError {
-  readonly condition: string;
-  /** Such as `context.counters.refunds_today`; null if the engine names none. */
-  readonly attribute: string | null;
-  readonly cause: string;
-}
-
 /** What the engine answers. `failed`: the conditions that it could not evaluate. */
 export type ConditionAnswer = ConditionVerdict | { readonly kind: 'error'; readonly failed: readonly CedarFailure[] };
-
-/** What the conditions of an action say of a request. */
-export type ConditionVerdict =
-  | { readonly kind: 'none' }
-  /** `condition.error` with the errors, `condition.no_approver`, or the id of the condition that denies. */
-  | { readonly kind: 'deny'; readonly rule_id: string; readonly errors?: readonly ConditionError[] }
-  /** `ids`: the conditions that ask for it, in the order of the file. */
-  | { readonly kind: 'approval'; readonly ids: readonly string[]; readonly obligation: CombinedObligation };
-
-/** The strictest of several obligations. */
-export interface CombinedObligation {
-  readonly quorum: number;
-  readonly approver_roles: readonly string[];
-  readonly expires_minutes: number;
-}
 
 /** A request, and the ids of the conditions that it counts for. Absent: all. */
 export interface ConditionRequest extends CedarRequest {

@@ -1,8 +1,8 @@
 // The domains of arguments that are addresses (`format: email`). A pattern such as `like "*@a.example"` also matches a
 // text with two addresses, so conditions compare the domain of a text that is exactly one.
 
-import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
-import type { RegisteredSchema } from '../../contract/policy/registered-schema.js';
+import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
+import type { RegisteredSchema } from '../../core/contract/policy/registered-schema.js';
 import type { CedarValue } from './cedar.js';
 import { STRING, type Attribute, type RecordShape } from './value-shape.js';
 

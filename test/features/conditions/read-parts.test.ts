@@ -1,9 +1,9 @@
 // Which parts of a request conditions read: what is left out must not change the engine's answer.
 
 import { describe, expect, test } from '@jest/globals';
-import { parsePolicy } from '../../../../src/core/policy/conditions/cedar.js';
-import { readPartsOf, type ReadParts } from '../../../../src/core/policy/conditions/read-parts.js';
-import { sized } from '../../../fixtures/campaign.js';
+import { parsePolicy } from '../../../src/features/conditions/cedar.js';
+import { readPartsOf, type ReadParts } from '../../../src/features/conditions/read-parts.js';
+import { sized } from '../../fixtures/campaign.js';
 import { prepareCedar } from './cedar-engine.js';
 import { Chance } from './chance.js';
 import { randomConditions } from './generate-conditions.js';

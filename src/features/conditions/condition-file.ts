@@ -2,36 +2,18 @@
 // each policy; this file only finds where one ends and the next begins, so that a finding has its line and column.
 
 import { Buffer } from 'node:buffer';
-import { quoteForMessage, toPrintable } from '../../contract/finding-text.js';
-import type { PolicyFinding } from '../files/policy-finding.js';
+import { quoteForMessage, toPrintable } from '../../core/contract/finding-text.js';
+import type { PolicyFinding } from '../../core/policy/files/policy-finding.js';
+import type { Condition, Obligation } from '../../core/policy/conditions.js';
 import { parsePolicy, type CedarPolicyJson, type CedarProblem } from './cedar.js';
 
-/** What a condition asks of people instead of denying. */
-export interface Obligation {
-  /** The number of distinct people. */
-  readonly quorum: number;
-  /** Null: every role of people. */
-  readonly approver_roles: readonly string[] | null;
-  readonly expires_minutes: number;
-}
-
 /** One `forbid` of the file. */
-export interface Condition {
-  /** Its `@id`: the rule id of what it decides. */
-  readonly id: string;
-  /** Its `@message`, for people; null without one. */
-  readonly message: string | null;
-  /** Null: what satisfies it is denied. */
-  readonly obligation: Obligation | null;
-  /** The text of the policy, with its annotations. */
-  readonly text: string;
-  readonly line: number;
-  readonly column: number;
+export interface ParsedCondition extends Condition {
   readonly scope: CedarPolicyJson;
 }
 
 export interface ConditionFile {
-  readonly conditions: readonly Condition[];
+  readonly conditions: readonly ParsedCondition[];
   readonly findings: readonly PolicyFinding[];
 }
 
@@ -48,7 +30,7 @@ const ROLE = /^[A-Za-z][A-Za-z0-9_.-]{0,119}$/;
 export function readConditionFile(path: string, bytes: Uint8Array): ConditionFile {
   const text = decode(bytes);
   if (typeof text !== 'string') return { conditions: [], findings: [{ file: path, line: 1, ...text }] };
-  const conditions: Condition[] = [];
+  const conditions: ParsedCondition[] = [];
   const findings: PolicyFinding[] = [];
   const places = splitPolicies(text);
   if (places.length > CONDITIONS_MAX) {
@@ -136,7 +118,7 @@ function effectsIn(text: string): readonly number[] {
 function readCondition(
   place: PolicyPlace,
   known: Set<string>,
-): { readonly condition: Condition } | { readonly mistakes: readonly Mistake[] } {
+): { readonly condition: ParsedCondition } | { readonly mistakes: readonly Mistake[] } {
   const read = parsePolicy(place.text);
   if ('problems' in read) {
     const hint = syntaxHint(place);

@@ -4,15 +4,15 @@
 import { describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { checkPolicy } from '../../../../src/core/policy/files/check-policy.js';
-import { readPolicyTests, type PolicyTest } from '../../../../src/features/simulation/policy-test-file.js';
-import type { Policy } from '../../../../src/core/policy/policy.js';
-import { runPolicyTest } from '../../../../src/features/simulation/policy-test.js';
-import { asNamedPerson } from '../../../../src/runtime/agents/open-input.js';
-import { refundCatalogue as catalogue } from '../../../fixtures/refund-catalogue.js';
-import { serviceEdit } from '../../../fixtures/service.js';
-import { shippedBytes } from '../../../fixtures/tree.js';
-import { ROOT } from '../../../root.js';
+import { checkPolicy } from '../../../src/core/policy/files/check-policy.js';
+import { readPolicyTests, type PolicyTest } from '../../../src/features/simulation/policy-test-file.js';
+import type { Policy } from '../../../src/core/policy/policy.js';
+import { runPolicyTest } from '../../../src/features/simulation/policy-test.js';
+import { asNamedPerson } from '../../../src/runtime/agents/open-input.js';
+import { refundCatalogue as catalogue } from '../../fixtures/refund-catalogue.js';
+import { serviceEdit } from '../../fixtures/service.js';
+import { shippedBytes } from '../../fixtures/tree.js';
+import { ROOT } from '../../root.js';
 
 const pageOf = (name: string): string => readFileSync(join(ROOT, 'docs', name), 'utf8');
 const blocksOf = (language: string, page = pageOf('conditions.md')): readonly string[] =>

@@ -2,8 +2,8 @@
 // an evaluation is checked too: a policy that fails denies, as one that is satisfied does. So is the unmet check: where
 // it is certain, no policy is satisfied and none fails.
 
-import { type CedarRequest, parsePolicy } from '../../../../src/core/policy/conditions/cedar.js';
-import { compileUnmetCheck, type UnmetCheck } from '../../../../src/core/policy/conditions/unmet-check.js';
+import { type CedarRequest, parsePolicy } from '../../../src/features/conditions/cedar.js';
+import { compileUnmetCheck, type UnmetCheck } from '../../../src/features/conditions/unmet-check.js';
 import { prepareCedar } from './cedar-engine.js';
 import { Chance } from './chance.js';
 import { type PolicyText, randomConditions } from './generate-conditions.js';

@@ -1,8 +1,8 @@
 // The Cedar type of a registered JSON Schema, and the conversion of a value of that schema. Both follow the schema, so
 // an agent cannot choose how Cedar reads a value.
 
-import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
-import type { RegisteredSchema } from '../../contract/policy/registered-schema.js';
+import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
+import type { RegisteredSchema } from '../../core/contract/policy/registered-schema.js';
 import type { CedarRecordType, CedarType, CedarValue } from './cedar.js';
 
 /** What Cedar can hold of a schema. */

@@ -2,10 +2,10 @@
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { checkPolicy, formatFinding } from '../../../../src/core/policy/files/check-policy.js';
-import { CONDITION_RULES, COUNTER_RULES } from '../../../../src/core/policy/files/policy-finding.js';
-import { refundCatalogue } from '../../../fixtures/refund-catalogue.js';
-import { shippedBytes } from '../../../fixtures/tree.js';
+import { checkPolicy, formatFinding } from '../../../src/core/policy/files/check-policy.js';
+import { CONDITION_RULES, COUNTER_RULES } from '../../../src/core/policy/files/policy-finding.js';
+import { refundCatalogue } from '../../fixtures/refund-catalogue.js';
+import { shippedBytes } from '../../fixtures/tree.js';
 
 const named = (name: 'lanes' | 'roles' | 'actions') => ({ path: `${name}.yaml`, bytes: shippedBytes(name) });
 const SHIPPED = { lanes: named('lanes'), roles: named('roles'), actions: named('actions') };

@@ -4,7 +4,7 @@
 import type * as Cedar from '@cedar-policy/cedar-wasm/nodejs';
 import { createRequire } from 'node:module';
 import { setFlagsFromString } from 'node:v8';
-import { PolicyError } from '../../errors.js';
+import { PolicyError } from '../../core/errors.js';
 
 export type CedarValue = Cedar.CedarValueJson;
 export type CedarEntity = Cedar.EntityJson;

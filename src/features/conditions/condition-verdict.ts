@@ -1,54 +1,42 @@
 // What the conditions of policy say of a step: the request as Cedar gets it, made of what the ledger holds of the step.
 
-import type { ActionDefinition } from '../../contract/policy/actions.js';
-import { HASHED_PREFIX } from '../../contract/free-text.js';
-import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
-import type { CounterFact } from '../../contract/policy/counters/counters.js';
-import type { Label } from '../../contract/policy/labels.js';
-import type { PathFact } from '../../contract/run/effect.js';
-import type { ConcernedCase } from '../../contract/run/operator-act.js';
-import type { RunContext } from '../../contract/run/run-context.js';
-import type { CedarEntity, CedarFailure, CedarUid, CedarValue } from '../../policy/conditions/cedar.js';
+import type { ActionDefinition } from '../../core/contract/policy/actions.js';
+import { HASHED_PREFIX } from '../../core/contract/free-text.js';
+import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
+import type { PathFact } from '../../core/contract/run/effect.js';
+import type { RunContext } from '../../core/contract/run/run-context.js';
+import type { CedarEntity, CedarFailure, CedarUid, CedarValue } from './cedar.js';
 import {
   decideConditions,
   type ActionConditions,
-  type Conditions,
-  type ConditionError,
   type ConditionRequest,
-  type ConditionVerdict,
-} from '../../policy/conditions/conditions.js';
-import { domainsOf } from '../../policy/conditions/domain-shape.js';
-import type { PrincipalIdentity } from '../../policy/conditions/principal-names.js';
-import type { ReadNames } from '../../policy/conditions/read-parts.js';
-import { extension, InexactValueError, recordToCedar, type RecordShape } from '../../policy/conditions/value-shape.js';
-import { counterQueries } from '../../policy/counters/counter-queries.js';
-import type { Policy } from '../../policy/policy.js';
+  type IndexedConditions,
+} from './indexed-conditions.js';
+import { domainsOf } from './domain-shape.js';
+import type { PrincipalIdentity } from './principal-names.js';
+import type { ReadNames } from './read-parts.js';
+import { extension, InexactValueError, recordToCedar, type RecordShape } from './value-shape.js';
+import type {
+  ConditionedPolicy,
+  ConditionedRequest,
+  ConditionedRun,
+  ConditionError,
+  ConditionVerdict,
+} from '../../core/policy/conditions.js';
+import { decidedActionName } from '../../core/policy/decided-action.js';
+import { counterQueries } from '../../core/policy/counters/counter-queries.js';
 import { engineErrors, inexactErrors, type CounterReasons } from './condition-error.js';
-
-/** What a step asks for, as AUTHORIZE has checked it so far. */
-export interface ConditionedRequest {
-  readonly definition: ActionDefinition;
-  /** With canonical paths. */
-  readonly args: JsonObject;
-  /** The mediated run. */
-  readonly run: RunContext;
-  readonly label: Label;
-  /** The files at the paths, in their order; empty if no facts were gathered. */
-  readonly files: readonly PathFact[];
-  /** Empty if no facts were gathered. */
-  readonly counters: readonly Pick<CounterFact, 'name' | 'used'>[];
-  /** When the proposal was received. */
-  readonly at: string;
-}
 
 const NONE: ConditionVerdict = { kind: 'none' };
 
-/** What the conditions say of a step; nothing for a policy without them. */
-export function conditionVerdict(request: ConditionedRequest, policy: Policy): ConditionVerdict {
-  const { conditions } = policy;
-  if (conditions === undefined) return NONE;
+/** What the conditions say of a step. */
+export function stepVerdict(
+  request: ConditionedRequest,
+  conditions: IndexedConditions,
+  policy: ConditionedPolicy,
+): ConditionVerdict {
   const { counters, run, args } = request;
-  const name = conditionActionName(request.definition.name, args);
+  const name = decidedActionName(request.definition.name, args);
   const subject: DecidedSubject = {
     requestsOf: (applicable) => stepRequests(request, applicable, conditions),
     errorsOf: (failed) => {
@@ -59,23 +47,12 @@ export function conditionVerdict(request: ConditionedRequest, policy: Policy): C
   return decide(conditions, name, policy, subject);
 }
 
-/** A run that a person starts, and whose arguments no condition can read: a promotion, an export, an operator's act. */
-export interface ConditionedRun {
-  /** What conditions call it. */
-  readonly action: string;
-  readonly run: RunContext;
-  readonly label: Label;
-  /** The table that a promotion writes; null for the others. */
-  readonly table: string | null;
-  /** The cases that an operator's act concerns; empty for the others, which have the case of their run. */
-  readonly cases: readonly ConcernedCase[];
-  readonly at: string;
-}
-
 /** What the conditions say of a run that a person starts. An act that concerns several cases is decided for each. */
-export function runConditionVerdict(subject: ConditionedRun, policy: Policy): ConditionVerdict {
-  const { conditions } = policy;
-  if (conditions === undefined) return NONE;
+export function runVerdict(
+  subject: ConditionedRun,
+  conditions: IndexedConditions,
+  policy: ConditionedPolicy,
+): ConditionVerdict {
   const requestsOf = (applicable: ActionConditions): readonly ConditionRequest[] =>
     runsPerCase(subject).flatMap((run) => {
       const resource = subject.table === null ? uid('Case', run.case_id ?? '') : uid('Table', subject.table);
@@ -107,9 +84,9 @@ interface DecidedSubject {
 }
 
 function decide(
-  conditions: Conditions,
+  conditions: IndexedConditions,
   name: string,
-  { roles }: Policy,
+  { roles }: ConditionedPolicy,
   { requestsOf, errorsOf }: DecidedSubject,
 ): ConditionVerdict {
   const applicable = conditions.forAction(name);
@@ -129,17 +106,11 @@ const errorVerdict = (errors: readonly ConditionError[]): ConditionVerdict => ({
   errors,
 });
 
-/** The name of an action for conditions: with the tool or table that the arguments name. */
-export function conditionActionName(name: string, args: JsonObject): string {
-  if (name === 'CALL_TOOL') return `${name}:${textOf(args['tool'])}`;
-  return name === 'WRITE_RECORD' || name === 'READ_RECORDS' ? `${name}:${textOf(args['target'])}` : name;
-}
-
 /** One request, or one for each path of the action; of each, one for every identity of the principal. */
 function stepRequests(
   subject: ConditionedRequest,
   applicable: ActionConditions,
-  conditions: Conditions,
+  conditions: IndexedConditions,
 ): readonly ConditionRequest[] {
   const { definition, args, run, files, counters } = subject;
   const parts = {
@@ -199,7 +170,7 @@ function resourceOf({ tool, write, read }: ActionDefinition, args: JsonObject): 
 
 function sharedContext(
   { run, label, at }: Pick<ConditionedRequest, 'run' | 'label' | 'at'>,
-  { scope }: Conditions,
+  { scope }: IndexedConditions,
   { reads }: ActionConditions,
 ): ContextParts {
   return {
