@@ -136,6 +136,7 @@ function ruleIds(): readonly string[] {
     'src/core/policy/decision-points/decision-queries.ts',
     'src/core/policy/sandbox-path.ts',
     'src/core/policy/verdict.ts',
+    'src/features/conditions/condition-verdict.ts',
     'src/features/simulation/policy-matrix.ts',
   ];
   return files.flatMap((path) =>
