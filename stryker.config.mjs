@@ -2,7 +2,13 @@
 // Incremental: build/mutation/incremental.json has the results of unchanged code and tests.
 
 export default {
-  mutate: ['src/core/contract/json/**/*.ts', 'src/core/step/**/*.ts', 'src/core/policy/**/*.ts', 'machines/**/*.ts'],
+  mutate: [
+    'src/core/contract/json/**/*.ts',
+    'src/core/step/**/*.ts',
+    'src/core/policy/**/*.ts',
+    'src/features/conditions/**/*.ts',
+    'machines/**/*.ts',
+  ],
   testRunner: 'bundle',
   plugins: ['./test/mutation/runner.mjs'],
   coverageAnalysis: 'perTest',

@@ -1,5 +1,5 @@
 // Traces one WRITE_FILE from `submit` to its response, and prints each file of ours whose functions ran, with their
-// names: `npm run trace-step`. Needs the compiled modules of a build, because the files in dist are bundles.
+// names: `npm run trace-step`; with `--json` as data. Needs the compiled modules of a build, because the files in dist are bundles.
 
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { Session } from 'node:inspector/promises';
@@ -50,6 +50,10 @@ const ran = result
   }))
   .filter(({ names }) => names.length > 0)
   .sort((a, b) => (a.path < b.path ? -1 : 1));
+if (process.argv.includes('--json')) {
+  console.log(JSON.stringify(ran));
+  process.exit();
+}
 for (const { path, names } of ran)
   console.log(`${path}  ${[...new Set(names.filter((name) => name !== ''))].join(' ')}`);
 console.log(

@@ -9,10 +9,11 @@ const install = async (loading: Promise<TreeFeature>): Promise<void> => {
   installTreeFeature(await loading);
 };
 
-/** The feature records nothing of its own. */
+/** Conditions record nothing of their own. */
+const NOTHING_RECORDED = { feature: CONDITIONS, inputs: {}, entries: {} } as const;
 const installLanguage = async (loading: Promise<ConditionLanguage>): Promise<void> => {
   installConditionLanguage(await loading);
-  installVocabulary({ feature: CONDITIONS, inputs: {}, entries: {} });
+  installVocabulary(NOTHING_RECORDED);
 };
 
 const FEATURES: readonly DeclaredFeature[] = [

@@ -2,6 +2,7 @@
 // copy nothing and use one store.
 
 import type { CopyHomeOptions, CopyReport } from '../features/backup/copy/copy-home.js';
+import { declareFeatures } from '../features/declare-features.js';
 import type { LedgerLocation } from '../home/ledger-location.js';
 
 export {
@@ -20,8 +21,11 @@ export {
  * @throws LedgerError LEDGER_LOCKED if another process has the source open, or copies to the target; LEDGER_TAMPERED,
  * LEDGER_BELOW_HEAD if the source is not what its keys and its head file say; LEDGER_UNAVAILABLE
  */
-export const copyHome = async (options: CopyHomeOptions): Promise<CopyReport> =>
-  (await import('../features/backup/copy/copy-home.js')).copyHome(options);
+export const copyHome = async (options: CopyHomeOptions): Promise<CopyReport> => {
+  // The verification of the copy folds its trees.
+  declareFeatures();
+  return (await import('../features/backup/copy/copy-home.js')).copyHome(options);
+};
 
 /** Lets the ledger of a place be written again that was copied. @returns the name of the copy, or null */
 export const reopenHome = async (location: LedgerLocation): Promise<string | null> =>

@@ -19,6 +19,7 @@ import {
 } from '../core/contract/run/entry.js';
 import {
   featureInputKind,
+  loadFeaturesNamedIn,
   missingFeature,
   missingFeatureError,
   type RecordedByFeature,
@@ -26,6 +27,8 @@ import {
 import { isJsonObject } from '../core/contract/json.js';
 import { storedPayloadRef } from '../core/contract/run/payload-prefix.js';
 import { canonicalJson } from '../core/contract/canonical-json.js';
+import { parseOwnJson } from '../core/contract/json/own-json.js';
+import type { EntryPlace } from '../core/ledger/readable-ledger.js';
 import { optionalValues } from '../core/contract/policy/pins.js';
 import { INPUT_SCHEMAS } from '../core/contract/run/input.js';
 import { isRecordedInput } from '../core/contract/validators.js';
@@ -116,7 +119,7 @@ export class Fold {
     const body = parseInputBody(found.text);
     // An input of core is judged by its schema, whatever else it names.
     const missing = isOfCore(body) ? null : missingFeature(body);
-    if (missing !== null) return { unsupported: missingFeatureError(missing) };
+    if (missing !== null) return this.#toUnsupported(found, missingFeatureError(missing));
     const recorded = isRecordedInput(body) ? body : null;
     if (recorded === null) {
       return { difference: this.#toDifference('entry.unexpected', found.seq, null, found.text) };
@@ -132,7 +135,7 @@ export class Fold {
     try {
       decision = this.tree.decide({ recorded, materials: artifacts });
     } catch (error) {
-      if (isUnsupported(error)) return { unsupported: error };
+      if (isUnsupported(error)) return this.#toUnsupported(found, error);
       return { difference: this.#toDifference('machine.failed', found.seq, null, String(error)) };
     }
     const [first] = decision.entries;
@@ -143,6 +146,14 @@ export class Fold {
     this.#expected = decision.entries;
     this.#next = 1;
     return { decision };
+  }
+
+  /** What cannot be evaluated is compared with its canonical form at least: the same text says what it needs. */
+  #toUnsupported({ seq, text }: RecordedEntry, error: LedgerError): FoldResult {
+    const canonical = canonicalJson(parseOwnJson(text));
+    return text === canonical
+      ? { unsupported: error }
+      : { difference: this.#toDifference('entry.differs', seq, canonical, text) };
   }
 
   /** Anyone with file access could truncate the store's index of proposal ids, so the fold keeps its own. */
@@ -170,6 +181,28 @@ export class Fold {
   #toDifference(rule: Difference['rule'], seq: number, expected: string | null, found: string | null): Difference {
     return { tree_id: this.tree.tree_id, seq, rule, expected, found };
   }
+}
+
+/** A stored entry that is applied to a fold. */
+interface EntryToFold extends EntryPlace {
+  readonly type: string;
+  readonly text: string;
+}
+
+/** First loads the features that the entry needs, then reads the content that a fold takes with it. */
+export async function readContentToFold(
+  entry: EntryToFold,
+  source: { artifactsOf(place: EntryPlace): Promise<readonly StoredArtifact[]> },
+): Promise<readonly StoredArtifact[]> {
+  if (entry.type !== 'input') return [];
+  await loadFeaturesOf(entry);
+  return source.artifactsOf(entry);
+}
+
+/** Loads the features that an entry needs. Only inputs need one that no earlier entry of their tree has needed. */
+export async function loadFeaturesOf({ type, text }: Pick<EntryToFold, 'type' | 'text'>): Promise<void> {
+  const loading = type === 'input' ? loadFeaturesNamedIn(text) : null;
+  if (loading !== null) await loading;
 }
 
 /** The references of an input whose content comes with the input, in the order of its materials. */

@@ -61,6 +61,9 @@ export function policyOf([lanes, roles, actions, definitions, conditions, counte
   return policy;
 }
 
+/** The policy of an `open` without its optional files, which need a feature. */
+export const requiredPolicyOf = (pinned: readonly Artifact[]): Policy => policyOf(pinned.slice(0, PINS));
+
 /**
  * The text of the machine definitions that a tree under this policy pins.
  * @param roots the root machines of features: for a tree, that of the feature that opens it

@@ -61,6 +61,18 @@ describe('a ledger whose policy needs a feature that is not installed', () => {
     expect(withheld.unsupported).toEqual(expect.arrayContaining([expect.objectContaining({ needs })]));
   });
 
+  test('is still altered if the text of the opening is written in another way', async () => {
+    const report = await readGolden('conditions', async (_reader, store) => {
+      const changed = new ForwardingStore(store);
+      changed.log = async function* (from?: number): AsyncGenerator<StoredEntry> {
+        for await (const entry of store.log(from))
+          yield { ...entry, text: entry.text.replace('"conditions":{', '"conditions": {') };
+      };
+      return new LedgerReader(changed, memoryHeadStore(await store.head())).replay();
+    });
+    expect(report).toMatchObject({ ok: false, difference: { rule: 'entry.differs' } });
+  });
+
   test('loads no policy with conditions or counters', () => {
     const files = shippedBytes();
     const bytes = Buffer.from('');

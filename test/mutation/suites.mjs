@@ -3,14 +3,14 @@
 import { readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
-/** Folders of test/ whose suites cover src/core/step, src/core/policy and machines within milliseconds. */
+/** Folders of test/ whose suites cover src/core/step, src/core/policy, conditions and machines within milliseconds. */
 const FOLDERS = [
   'core/step',
   'core/policy',
   'machines',
-  'core/session',
   'kernel',
   'core/run',
+  'features/conditions',
   'features/simulation',
   'features/policy-lint',
 ];
@@ -49,11 +49,6 @@ const SLOW = new Set([
   'test/kernel/replay/histories.test.ts',
   'test/core/run/budget-account.test.ts',
   'test/features/simulation/policy-matrix.test.ts',
-  'test/core/session/judge-report.test.ts',
-  'test/core/session/next-action.test.ts',
-  'test/core/session/random-walk.test.ts',
-  'test/core/session/spec/check-spec.test.ts',
-  'test/core/session/step-proof.test.ts',
 ]);
 
 /** The suites for a mutant of `source`, in order: its namesake, its folder, then the fast suites of other folders. */

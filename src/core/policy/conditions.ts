@@ -184,7 +184,7 @@ export function conditionLanguage(): ConditionLanguage {
   throw new PolicyError({ code: 'POLICY_UNSUPPORTED', message });
 }
 
-/** The name of the feature, and what every opening input that needs it contains. */
+/** The name of the feature. */
 export const CONDITIONS = 'conditions';
 
 /** Loads what the optional files of a policy need. @returns null if there is nothing to load */

@@ -1,9 +1,8 @@
 // Folds stored trees into memory: each from its snapshot if a valid one exists, else from its first entry.
 
 import { nameInLedger, nameInTree } from '../../core/contract/entry-name.js';
-import { loadFeaturesNamedIn } from '../../core/contract/run/feature-vocabulary.js';
 import { LedgerError } from '../../core/errors.js';
-import { Fold, type Difference } from '../../kernel/fold.js';
+import { Fold, loadFeaturesOf, type Difference } from '../../kernel/fold.js';
 import type { Decision } from '../../kernel/decision.js';
 import type { Tree } from '../../kernel/tree.js';
 import { requireContent } from '../../core/ledger/require-content.js';
@@ -124,12 +123,6 @@ async function startFold(
   if (restored === null) found?.tree.stop();
   const fold = new Fold(restored?.tree ?? tree_id, options.interpretation);
   return { fold, snapshot: restored?.snapshot ?? null, position: { tree_id, seq: fold.tree.head.seq } };
-}
-
-/** Loads the feature that has recorded an input, if it is not loaded yet. */
-async function loadFeaturesOf({ type, text }: TreeEntry): Promise<void> {
-  const loading = type === 'input' ? loadFeaturesNamedIn(text) : null;
-  if (loading !== null) await loading;
 }
 
 /** @returns the decision if the entry is an input */

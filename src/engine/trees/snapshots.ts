@@ -71,7 +71,6 @@ export async function restoreFromSnapshot(
     const first = await readEntryAt(store, tree_id, 0);
     const isMatching = snapshot.tree_id === tree_id && snapshot.seq === stored.seq && snapshot.prev === last?.leaf_hash;
     if (!isMatching || first === null) return null;
-    await loadFeaturesNamedIn(first.text);
     return {
       tree: restoreTree(snapshot, requireContent(await store.artifactsOf(first)), interpretation),
       snapshot: stored,

@@ -5,6 +5,7 @@ import type * as Cedar from '@cedar-policy/cedar-wasm/nodejs';
 import { createRequire } from 'node:module';
 import { setFlagsFromString } from 'node:v8';
 import { PolicyError } from '../../core/errors.js';
+import type { EngineVersion } from '../../core/policy/conditions.js';
 
 export type CedarValue = Cedar.CedarValueJson;
 export type CedarEntity = Cedar.EntityJson;
@@ -60,7 +61,7 @@ function cedar(): typeof Cedar {
 }
 
 /** The engine that decides, as a tree pins it: of another language version no decision is taken from it. */
-export const engineVersion = (): { readonly language: string; readonly engine: string } => ({
+export const engineVersion = (): EngineVersion => ({
   language: cedar().getCedarLangVersion(),
   engine: cedar().getCedarVersion(),
 });

@@ -5,7 +5,6 @@ import type { ActionDefinition } from '../../core/contract/policy/actions.js';
 import { ARTIFACT_KINDS, type Artifact, type ArtifactRef } from '../../core/contract/artifact-ref.js';
 import { isOpeningInput, type OpenInput, type RunCreated } from '../../core/contract/run/entry.js';
 import type { Lane } from '../../core/contract/policy/lanes.js';
-import { optionalValues } from '../../core/contract/policy/pins.js';
 import type { Exposure } from '../../core/contract/run/response.js';
 import { jsonSchemaOf, SCHEMA_DOCUMENTS } from '../../core/contract/core-schema-documents.js';
 import { InvariantError, LedgerError, RunError } from '../../core/errors.js';
@@ -65,10 +64,10 @@ export function schemasOf(
   };
 }
 
+/** The policy without its optional files: no schema follows from them. */
 async function loadPinnedPolicy(ledger: Pick<LedgerReader, 'systemArtifact'>, opened: PinnedFiles): Promise<Policy> {
-  const { lanes, roles, actions, ...optional } = opened.policies;
-  const required = [lanes.artifact, roles.artifact, actions.artifact, opened.machines];
-  const refs = [...required, ...optionalValues(optional).map(({ artifact }) => artifact)];
+  const { lanes, roles, actions } = opened.policies;
+  const refs = [lanes.artifact, roles.artifact, actions.artifact, opened.machines];
   return policyOf(await Promise.all(refs.map((ref) => loadMaterial(ledger, ref))));
 }
 

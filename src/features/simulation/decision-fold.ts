@@ -1,14 +1,13 @@
 // Extracts the decisions of a recorded tree, entry by entry: each decision comes with the facts that it depended on.
 // The tree is folded as recorded, even if another policy would have decided an earlier decision differently.
 
-import { loadFeaturesNamedIn } from '../../core/contract/run/feature-vocabulary.js';
 import { nameBoth } from '../../core/contract/entry-name.js';
 import { checkAvailable, type Artifact } from '../../core/contract/artifact-ref.js';
 import type { AuditEvent } from '../../core/contract/run/audit-event.js';
 import type { Entry } from '../../core/contract/run/entry.js';
 import type { StepTrace } from '../../core/contract/run/step-trace.js';
 import { InvariantError, LedgerError } from '../../core/errors.js';
-import { Fold } from '../../kernel/fold.js';
+import { Fold, readContentToFold } from '../../kernel/fold.js';
 import type { Decision } from '../../kernel/decision.js';
 import { isUnsupported } from '../../kernel/pinned-policy.js';
 import { withheldContentError } from '../../core/ledger/require-content.js';
@@ -120,7 +119,6 @@ export async function* decisionsIn(
 ): AsyncGenerator<RecordedDecision> {
   const folds = new Map<string, DecisionFold | null>();
   for await (const entry of tree_id === undefined ? source.log() : source.tree(tree_id)) {
-    await loadFeaturesNamedIn(entry.text);
     let fold = folds.get(entry.tree_id);
     if (fold === undefined) {
       fold = new DecisionFold(entry.tree_id);
@@ -130,7 +128,7 @@ export async function* decisionsIn(
     if (tree_id === undefined && count.entries === 0 && entry.log_index > 0) count.archived = entry.log_index;
     count.entries += 1;
     if (fold === null) continue;
-    const artifacts = checkAvailable(entry.type === 'input' ? await source.artifactsOf(entry) : []);
+    const artifacts = checkAvailable(await readContentToFold(entry, source));
     const decision = 'withheld' in artifacts ? 'incomplete' : takeIfSupported(fold, entry, artifacts, count);
     if (decision === 'incomplete') {
       folds.set(entry.tree_id, null);

@@ -1,6 +1,7 @@
 // The decisions that one entry of a ledger records or belongs to.
 
 import { requireContent } from '../../core/ledger/require-content.js';
+import { readContentToFold } from '../../kernel/fold.js';
 import type { ReplayEntry, ReplaySource } from '../../kernel/replay/replay.js';
 import { DecisionFold } from './decision-fold.js';
 import type { RecordedDecision } from './recorded-decision.js';
@@ -30,7 +31,7 @@ export async function readDecisionsAt(
       if (found) break;
       turnDecisions = [];
     }
-    const artifacts = entry.type === 'input' ? requireContent(await source.artifactsOf(entry)) : [];
+    const artifacts = requireContent(await readContentToFold(entry, source));
     const decision = fold.take(entry, artifacts);
     if (decision !== null) turnDecisions.push(decision);
     found ||= isEntry(entry);

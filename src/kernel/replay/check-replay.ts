@@ -1,10 +1,9 @@
 // Compares every tree with the machines, for verification. It folds each tree as it is read; at the first difference,
 // the surrounding entries show which kind of damage it is.
 
-import { loadFeaturesNamedIn } from '../../core/contract/run/feature-vocabulary.js';
 import type { StoredArtifact } from '../../core/contract/artifact-ref.js';
 import { LedgerError } from '../../core/errors.js';
-import { Fold, type Difference } from '../fold.js';
+import { Fold, readContentToFold, type Difference } from '../fold.js';
 import { TABLE_DRIVEN } from '../interpreter/interpreter.js';
 import type { LedgerRule, PlacedFinding } from '../../core/ledger/verification/ledger-problem.js';
 import type { UnsupportedTree } from '../../core/ledger/verification/ledger-verdict.js';
@@ -155,8 +154,7 @@ export class ReplayCheck implements TreeReplay {
     try {
       for await (const entry of this.#source.tree(tree_id)) {
         if (entry.seq >= seq) return true;
-        await loadFeaturesNamedIn(entry.text);
-        const artifacts = entry.type === 'input' ? await this.#source.artifactsOf(entry) : [];
+        const artifacts = await readContentToFold(entry, this.#source);
         if (!('decision' in open.fold.apply(entry, artifacts))) return false;
         open.before = [entry.text, ...open.before.slice(0, 1)];
         if (entry.type === 'input') open.input = entry.text;

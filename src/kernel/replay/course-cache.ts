@@ -3,7 +3,7 @@
 
 import type { TreeReplaySource } from './history.js';
 import type { ReadControl } from '../../core/contract/read-control.js';
-import { loadFeaturesNamedIn } from '../../core/contract/run/feature-vocabulary.js';
+import { loadFeaturesOf } from '../fold.js';
 import { TreeCourse } from './tree-course.js';
 
 /**
@@ -95,7 +95,7 @@ export async function foldUpTo(
     if (entry.log_index >= end) return;
     // A block of entries may begin before the requested one.
     if (entry.seq < tree.next) continue;
-    await loadFeaturesNamedIn(entry.text);
+    await loadFeaturesOf(entry);
     tree.take(entry, tree.shouldReadContent(entry) || entry.seq === 0 ? await source.artifactsOf(entry) : []);
     await pause();
   }

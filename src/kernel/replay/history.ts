@@ -6,7 +6,7 @@ import { nameInLedger, nameInTree } from '../../core/contract/entry-name.js';
 import type { Entry } from '../../core/contract/run/entry.js';
 import { LedgerError } from '../../core/errors.js';
 import { sha256 } from '../../core/contract/hash.js';
-import { Fold, type Difference } from '../fold.js';
+import { Fold, readContentToFold, type Difference } from '../fold.js';
 import { TABLE_DRIVEN } from '../interpreter/interpreter.js';
 import { isUnsupported } from '../pinned-policy.js';
 import { restoreTree, type TreeSnapshot } from '../tree.js';
@@ -84,7 +84,6 @@ export class History {
 
   /** Applies the next entry. @throws LedgerError LEDGER_TAMPERED if the machines do not produce it */
   async take(entry: ReplayEntry & { readonly leaf_hash?: string }): Promise<void> {
-    await loadFeaturesNamedIn(entry.text);
     const { tree_id } = entry;
     const fold = this.#points.isUnfoldable(tree_id) ? null : (this.#folds.get(tree_id) ?? (await this.#foldFor(entry)));
     const isFolded =
@@ -186,7 +185,7 @@ async function foldEntry(
   onUnsupported: (needs: string) => void,
   onEntry: (...args: EntryAndIndex) => void = () => undefined,
 ): Promise<boolean> {
-  const outcome = fold.apply(entry, entry.type === 'input' ? await source.artifactsOf(entry) : []);
+  const outcome = fold.apply(entry, await readContentToFold(entry, source));
   if ('difference' in outcome) throw tamperedError(entry, outcome.difference);
   if ('withheld' in outcome) return false;
   if ('unsupported' in outcome) {

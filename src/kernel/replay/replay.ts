@@ -3,8 +3,7 @@
 import type { StoredArtifact, WithheldArtifact } from '../../core/contract/artifact-ref.js';
 import { LedgerError } from '../../core/errors.js';
 import { sha256 } from '../../core/contract/hash.js';
-import { loadFeaturesNamedIn } from '../../core/contract/run/feature-vocabulary.js';
-import { Fold, type Difference } from '../fold.js';
+import { Fold, readContentToFold, type Difference } from '../fold.js';
 import { TABLE_DRIVEN } from '../interpreter/interpreter.js';
 import type { EntryPlace } from '../../core/ledger/readable-ledger.js';
 
@@ -101,7 +100,6 @@ export async function replay(source: ReplaySource, tree_id?: string): Promise<Re
     reportOf(count, { ...folds.lost, ...(begin === undefined || begin === 0 ? {} : { archived: begin }) }, difference);
   for await (const entry of tree_id === undefined ? source.log() : source.tree(tree_id)) {
     begin ??= entry.log_index;
-    await loadFeaturesNamedIn(entry.text);
     const fold = await folds.foldFor(entry);
     end = entry.log_index + 1;
     count.trees = folds.begun;
@@ -228,9 +226,8 @@ class ReplayFolds {
 
 /** Reads the content of an input; only inputs have any. @returns null if the store reports that it was changed */
 async function readAttached(entry: ReplayEntry, source: ReplaySource): Promise<readonly StoredArtifact[] | null> {
-  if (entry.type !== 'input') return [];
   try {
-    return await source.artifactsOf(entry);
+    return await readContentToFold(entry, source);
   } catch (error) {
     if (error instanceof LedgerError && error.code === 'LEDGER_TAMPERED') return null;
     throw error;

@@ -17,7 +17,7 @@ import {
   type RunCreated,
 } from '../../core/contract/run/entry.js';
 import { InvariantError, PolicyError } from '../../core/errors.js';
-import { pinReferences, referencesOf } from '../../kernel/fold.js';
+import { pinReferences, readContentToFold, referencesOf } from '../../kernel/fold.js';
 import { featureLaneId } from '../../core/contract/run/feature-vocabulary.js';
 import { isUnsupported, pinnedArtifacts, policyOf } from '../../kernel/pinned-policy.js';
 import type { LedgerStore, StoredEntry, TreeEntry } from '../../engine/ports/ledger/ledger-store.js';
@@ -39,9 +39,9 @@ export function withholdByLanes(store: EvidenceSource): EvidenceSource {
       }
     },
     artifactsOf: async (place) => {
-      const artifacts = await store.artifactsOf(place);
       if (current?.tree_id !== place.tree_id || current.seq !== place.seq)
         throw new InvariantError('contents are asked for as their entries come');
+      const artifacts = await readContentToFold(current, store);
       return lanes.process(parseStoredEntry(current), artifacts);
     },
   };
@@ -64,7 +64,7 @@ export async function readWithholding(
     if (stored.seq >= at.seq) break;
     const turn = pause();
     if (turn !== undefined) await turn;
-    if (stored.seq === 0) lanes.process(parseStoredEntry(stored), await source.artifactsOf(stored));
+    if (stored.seq === 0) lanes.process(parseStoredEntry(stored), await readContentToFold(stored, source));
     else if (stored.type === 'run_created') lanes.process(parseStoredEntry(stored), []);
     if (!lanes.hasTree(at.tree_id)) return artifacts;
   }

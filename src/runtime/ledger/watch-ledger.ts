@@ -1,12 +1,11 @@
 // Shows a ledger to XState's inspectors: it folds the run trees again with XState, follows them, and reports the
 // inspection events of XState to an observer. The engine's own trees are not touched.
 
-import { loadFeaturesNamedIn } from '../../core/contract/run/feature-vocabulary.js';
 import { systemPace } from '../../system/system-pace.js';
 import { systemClock } from '../../system/system-clock.js';
 import { parseOwnJson } from '../../core/contract/json/own-json.js';
 import { checkAvailable } from '../../core/contract/artifact-ref.js';
-import { Fold } from '../../kernel/fold.js';
+import { Fold, readContentToFold } from '../../kernel/fold.js';
 import type { InspectionListener, Interpretation } from '../../kernel/interpreter/interpreter.js';
 import { restoreTree, Tree, type TreeSnapshot } from '../../kernel/tree.js';
 import type { Clock } from '../../engine/ports/clock.js';
@@ -115,7 +114,6 @@ class LedgerFollower {
   }
 
   async #follow(stored: StoredEntry): Promise<void> {
-    await loadFeaturesNamedIn(stored.text);
     const { tree_id } = stored;
     const known = this.#folds.get(tree_id);
     const fold = known === undefined ? await this.#startFold(stored) : known;
@@ -153,7 +151,7 @@ class LedgerFollower {
   }
 
   async #applyEntry(fold: Fold, stored: StoredEntry): Promise<Fold | null> {
-    const artifacts = stored.type === 'input' ? await this.#ledger.folded.artifactsOf(stored) : [];
+    const artifacts = await readContentToFold(stored, this.#ledger.folded);
     return 'decision' in fold.apply(stored, artifacts) ? fold : null;
   }
 }

@@ -3,7 +3,7 @@
 // (`read-directly.ts`). Everything outside, other cases included, does not exist for an agent.
 
 import { lstatSync, mkdirSync, realpathSync, statfsSync } from 'node:fs';
-import type { ActionName } from '../../core/contract/policy/actions.js';
+import type { FileActionName } from '../../core/contract/policy/actions.js';
 import type { Effect, EffectResult, SandboxRequest, SandboxFacts } from '../../core/contract/run/effect.js';
 import { SandboxError, usageError } from '../../core/errors.js';
 import { requireCapability } from '../../engine/ports/effects/capability.js';
@@ -42,7 +42,7 @@ const RUNNERS: ActionRunners = {
   CREATE_DIRECTORY: createDirectory,
   DELETE_FILE: deleteFile,
   RENAME_FILE: renameFile,
-} satisfies Partial<Record<ActionName, ActionRunner>>;
+} satisfies Record<FileActionName, ActionRunner>;
 
 /** A read changes nothing, so it is settled by reading again. */
 const SETTLERS: ActionRunners = {
@@ -52,7 +52,7 @@ const SETTLERS: ActionRunners = {
   CREATE_DIRECTORY: settleDirectory,
   DELETE_FILE: settleDelete,
   RENAME_FILE: settleRename,
-} satisfies Partial<Record<ActionName, ActionRunner>>;
+} satisfies Record<FileActionName, ActionRunner>;
 
 /** Options of the sandbox. */
 export interface SandboxOptions {

@@ -172,6 +172,10 @@ export const ACTIONS = {
     outside: false,
   },
 } as const satisfies Record<string, ActionDefinition>;
+/** The name of a built-in action on files. */
+export type FileActionName = {
+  [Name in keyof typeof ACTIONS]: (typeof ACTIONS)[Name]['paths'] extends readonly [] ? never : Name;
+}[keyof typeof ACTIONS];
 /** The name of a built-in action. */
 export type ActionName = keyof typeof ACTIONS;
 /** The names of the built-in actions. */

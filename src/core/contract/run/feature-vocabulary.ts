@@ -106,10 +106,20 @@ export function loadFeature(feature: string): Promise<void> | null {
 export const loadAllFeatures = (): Promise<void> =>
   Promise.all([...declared.values()].map(loadDeclared)).then(() => undefined);
 
-async function loadDeclared(declaration: DeclaredFeature): Promise<void> {
-  await declaration.load();
-  if (!installed.has(declaration.feature))
-    throw new InvariantError(`loading the feature ${declaration.feature} did not install it`);
+/** The features that are being loaded. */
+const loading = new Map<string, Promise<void>>();
+
+/** Loads a feature once, however many wait for it. After a failure the next call tries again. */
+function loadDeclared(declaration: DeclaredFeature): Promise<void> {
+  const { feature } = declaration;
+  const known = loading.get(feature) ?? load(declaration).finally(() => loading.delete(feature));
+  loading.set(feature, known);
+  return known;
+}
+
+async function load({ feature, load: install }: DeclaredFeature): Promise<void> {
+  await install();
+  if (!installed.has(feature)) throw new InvariantError(`loading the feature ${feature} did not install it`);
 }
 
 /** The members of the ledger's state that list the trees of features. */

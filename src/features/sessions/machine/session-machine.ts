@@ -1,6 +1,7 @@
 // A session: the root of a tree in which an agent works through a spec, one step at a time (S3). It may be paused and
 // resumed for any time. Each activation is an orchestrator run of its own, which this machine starts and ends.
-// src/core/session decides what a command changes; the machine decides when it applies, and what follows for the runs.
+// src/features/sessions/rules decides what a command changes; the machine decides when it applies, and what follows for
+// the runs.
 //
 //   running ─┬─ COMMAND ─▶ settling ─▶ running | paused | failed | closing
 //   paused  ─┤

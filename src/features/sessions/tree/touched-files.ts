@@ -1,12 +1,15 @@
 // The files that a session's agent runs have actually changed. The session compares its reports with them.
 
+import type { FileActionName } from '../../../core/contract/policy/actions.js';
 import type { Effect } from '../../../core/contract/run/effect.js';
 
 /** Maximum paths per run: more than a step should touch, and more than a report may name. */
 const PATHS_MAX = 10_000;
 
-/** The arguments of each action that name a changed path. */
-const CHANGED_PATH_ARGS: Readonly<Record<string, readonly string[] | undefined>> = {
+/** The arguments of each action on files that name a changed path. */
+const CHANGED_PATH_ARGS: Readonly<Record<FileActionName, readonly string[]>> = {
+  READ_FILE: [],
+  LIST_FILES: [],
   WRITE_FILE: ['path'],
   CREATE_DIRECTORY: ['path'],
   DELETE_FILE: ['path'],
@@ -19,7 +22,8 @@ export class TouchedFiles {
 
   /** Records the paths that a completed effect has changed. */
   addChanges({ action, args, run_id }: Pick<Effect, 'action' | 'args' | 'run_id'>): void {
-    for (const name of CHANGED_PATH_ARGS[action] ?? []) {
+    const names = Object.hasOwn(CHANGED_PATH_ARGS, action) ? CHANGED_PATH_ARGS[action as FileActionName] : [];
+    for (const name of names) {
       const path = args[name];
       if (typeof path === 'string') this.#add(agentOf(run_id), path);
     }

@@ -113,6 +113,23 @@ test('a feature that opening inputs need is loaded with them, or by its name', a
   expect([loadFeature('rules'), loadFeature('none'), loadFeaturesNamedIn('{"rules":{}}')]).toEqual([null, null, null]);
 });
 
+test('a feature that two need at once is loaded once, and again after a failure', async () => {
+  let loads = 0;
+  declareFeature({
+    feature: 'slow',
+    load: async () => {
+      loads += 1;
+      await new Promise((resolve) => setImmediate(resolve));
+      if (loads === 1) throw new Error('the file could not be read');
+      installVocabulary({ feature: 'slow', inputs: {}, entries: {} });
+    },
+  });
+  const first = await Promise.allSettled([loadFeature('slow'), loadFeaturesNamedIn('"feature":"slow"')]);
+  expect([loads, ...first.map(({ status }) => status)]).toEqual([1, 'rejected', 'rejected']);
+  const second = await Promise.allSettled([loadFeature('slow'), loadFeaturesNamedIn('"feature":"slow"')]);
+  expect([loads, ...second.map(({ status }) => status)]).toEqual([2, 'fulfilled', 'fulfilled']);
+});
+
 test.each([null, 7, {}, { feature: 7 }, { feature: 'With Space' }, { feature: 'x'.repeat(41) }, { feature: '' }])(
   'a body without the name of a feature lacks none: %j',
   (body) => {

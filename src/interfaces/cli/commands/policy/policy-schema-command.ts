@@ -1,12 +1,4 @@
 import { createCatalogue } from '../../../../core/contract/policy/catalogue.js';
-import { schemaToText } from '../../../../features/conditions/cedar.js';
-import { loadCounters } from '../../../../features/conditions/load-counters.js';
-import {
-  cedarSchemaOf,
-  conditionActions,
-  counterShape,
-  scopeShape,
-} from '../../../../features/conditions/condition-schema.js';
 import { checkPolicy } from '../../../../core/policy/files/check-policy.js';
 import { NO_OPERANDS, type CliCommand } from '../../command.js';
 import {
@@ -30,14 +22,17 @@ export const policySchema: CliCommand = {
     'exist. With --json: the same in the JSON format of Cedar.',
   ],
   async run(args, io) {
+    const { schemaToText } = await import('../../../../features/conditions/cedar.js');
+    const { loadCounters } = await import('../../../../features/conditions/load-counters.js');
+    const schemas = await import('../../../../features/conditions/condition-schema.js');
     const registrations = await readRegistrations(args, io);
     const { files } = await loadContract(findContractFolder(args, io), io, { registrations });
     const catalogue = createCatalogue(registrations);
     const { lanes, roles, actions } = files;
     const policy = requireValidPolicy(checkPolicy({ lanes, roles, actions }, catalogue));
     const { counters } = files.counters === undefined ? {} : loadCounters(files.counters, catalogue, true);
-    const shapes = { scope: scopeShape(policy.lanes.values()), counters: counterShape(counters?.all) };
-    const schema = cedarSchemaOf(conditionActions(catalogue), shapes);
+    const shapes = { scope: schemas.scopeShape(policy.lanes.values()), counters: schemas.counterShape(counters?.all) };
+    const schema = schemas.cedarSchemaOf(schemas.conditionActions(catalogue), shapes);
     await io.stdout.write(args.flag('json') ? jsonLine(schema) : `${schemaToText(schema).trimEnd()}\n`);
     return 0;
   },
