@@ -8,6 +8,9 @@ import { filesIn, nodesOf, parse } from './sources.js';
 /** Reads of content: of a store, of what stands for one, and of a ledger for folding. */
 const READS: ReadonlySet<string> = new Set(['artifact', 'artifactsOf', 'histories', 'folded', 'systemArtifact']);
 
+/** The function of the kernel that reads for those who fold. */
+const READS_TO_FOLD = 'readContentToFold';
+
 const READERS: Readonly<Record<string, string>> = {
   'src/runtime/content/content-reader.ts': 'the one way',
   'src/runtime/content/lane-withholding.ts': 'decides what is withheld; the bundle of a ledger is written through it',
@@ -29,6 +32,7 @@ const READERS: Readonly<Record<string, string>> = {
   'src/engine/trees/fold-trees.ts': 'folds',
   'src/core/ledger/integrated-log.ts': 'hands a store on',
   'src/core/ledger/verification/verify-ledger.ts': 'verifies hashes',
+  'src/kernel/fold.ts': 'reads for those who fold',
   'src/kernel/replay/history.ts': 'folds',
   'src/features/simulation/entry-decisions.ts': 'folds',
   'src/features/simulation/decision-fold.ts': 'folds',
@@ -76,6 +80,7 @@ const readsIn = (source: ts.SourceFile): readonly string[] =>
       const { text } = (node.propertyName ?? node.name) as ts.Identifier;
       return READS.has(text) && text !== 'artifact' ? [text] : [];
     }
+    if (ts.isCallExpression(node) && node.expression.getText(source) === READS_TO_FOLD) return [READS_TO_FOLD];
     if (!ts.isPropertyAccessExpression(node) || !READS.has(node.name.text)) return [];
     const { text } = node.name;
     const isCall = ts.isCallExpression(node.parent) && node.parent.expression === node;
@@ -114,7 +119,8 @@ test('S4-62: a request is read for a person in the listed files, which record th
 
 test('S4-62: a planted reader is found', () => {
   const planted =
-    'const { histories } = store; const bytes = await store.artifact(null, hash); show(ledger.folded, pin.artifact);';
+    'const { histories } = store; const bytes = await store.artifact(null, hash); show(ledger.folded, pin.artifact); ' +
+    'await readContentToFold(entry, other);';
   const source = ts.createSourceFile('planted.ts', planted, ts.ScriptTarget.Latest, true);
-  expect(readsIn(source)).toEqual(['histories', 'artifact', 'folded']);
+  expect(readsIn(source)).toEqual(['histories', 'artifact', 'folded', READS_TO_FOLD]);
 });

@@ -1,5 +1,6 @@
 // Traces one WRITE_FILE from `submit` to its response, and prints each file of ours whose functions ran, with their
-// names: `npm run trace-step`; with `--json` as data. Needs the compiled modules of a build, because the files in dist are bundles.
+// names: `npm run trace-step`; with `--json` as data. Needs the compiled modules of a build: the files in dist are
+// bundles.
 
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { Session } from 'node:inspector/promises';

@@ -117,9 +117,10 @@ function loadDeclared(declaration: DeclaredFeature): Promise<void> {
   return known;
 }
 
-async function load({ feature, load: install }: DeclaredFeature): Promise<void> {
-  await install();
-  if (!installed.has(feature)) throw new InvariantError(`loading the feature ${feature} did not install it`);
+async function load(declaration: DeclaredFeature): Promise<void> {
+  await declaration.load();
+  if (!installed.has(declaration.feature))
+    throw new InvariantError(`loading the feature ${declaration.feature} did not install it`);
 }
 
 /** The members of the ledger's state that list the trees of features. */
