@@ -1,2 +1,2 @@
-// 15 seeds, and 200 short histories.
+// 8 seeds, and 100 short histories; `npm run cluster:histories` runs more.
 import './cluster-simulation.test.js';
