@@ -51,7 +51,7 @@ export interface DeclaredFeature {
   readonly feature: string;
   /** The member of the ledger's state that lists its trees; absent if it opens none. */
   readonly stateMember?: string;
-  /** A text that every opening input has whose tree needs the feature. Absent: only what it records needs it. */
+  /** A text in the opening input of each tree that needs the feature. Absent: only what it records needs it. */
   readonly openedWith?: string;
   /** Installs the feature. */
   load(): Promise<unknown>;

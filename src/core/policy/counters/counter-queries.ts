@@ -9,11 +9,8 @@ import type {
 } from '../../contract/policy/counters/counters.js';
 import { lookOf } from '../../contract/person.js';
 import type { RunContext } from '../../contract/run/run-context.js';
-import type { Policy } from '../policy.js';
+import type { ConditionedPolicy } from '../conditions.js';
 import { argumentAt, namedArguments } from '../read-argument.js';
-
-/** What of a policy counters depend on. */
-type CountedPolicy = Pick<Policy, 'counters' | 'conditions'>;
 
 /** What a step proposes; `name` is that of conditions, with the tool or table. */
 export interface CountableStep {
@@ -22,7 +19,11 @@ export interface CountableStep {
 }
 
 /** The counters that count the step, and all counters if a condition of its action reads any. */
-export function counterQueries(step: CountableStep, agent: RunContext, policy: CountedPolicy): readonly CounterQuery[] {
+export function counterQueries(
+  step: CountableStep,
+  agent: RunContext,
+  policy: ConditionedPolicy,
+): readonly CounterQuery[] {
   const { counters, conditions } = policy;
   if (counters === undefined || conditions === undefined) return [];
   const isRead = conditions.readsCounters(step.name);
@@ -33,7 +34,7 @@ export function counterQueries(step: CountableStep, agent: RunContext, policy: C
 export type CounterAccountKey = Pick<CounterQuery, 'name' | 'key'>;
 
 /** What identifies the counters that agents of other trees may have in common with this one. */
-export const sharedCounterKeys = (agent: RunContext, policy: Policy): readonly CounterAccountKey[] =>
+export const sharedCounterKeys = (agent: RunContext, policy: ConditionedPolicy): readonly CounterAccountKey[] =>
   (policy.counters?.all ?? []).flatMap((counter) => {
     if (counter.over === 'run' || counter.over === 'tree') return [];
     const subject = subjectOf(counter.over, agent);
