@@ -61,6 +61,20 @@ describe('file names', () => {
   });
 });
 
+describe('paths in tools', () => {
+  // A tool may load the compiled form of a source file, which exists after every build but the first one of a clone.
+  test('a source file that a tool names exists', () => {
+    const named = EXAMPLES.filter((path) => path.startsWith('tools/')).flatMap((path) =>
+      [...textOf(path).matchAll(/'(?:\.\.\/)*((?:src|machines)\/[\w./-]+?)(?:\.d)?\.(?:js|ts|tsx)'/g)].map(
+        ([, stem = '']) => ({ path, stem }),
+      ),
+    );
+    expect(named.length).toBeGreaterThan(0);
+    const stems = new Set(SOURCES.map((path) => path.replace(/\.tsx?$/, '')));
+    expect(named.filter(({ stem }) => !stems.has(stem))).toEqual([]);
+  });
+});
+
 describe('leftovers', () => {
   // Put together here, so that this file does not hold what it looks for.
   const marks = [
