@@ -1,6 +1,7 @@
-// The features whose inputs and entries a ledger may contain. Each is loaded when an entry of it is first read or
-// decided. To remove a feature, remove its folder and its line here.
+// The registry: every feature with what it adds outside its folder. Nothing here loads a feature before it is needed.
+// To remove an optional feature, remove its folder and its line here.
 
+import type { CommandGroup } from '../interfaces/cli/command.js';
 import { declareFeature, installVocabulary, type DeclaredFeature } from '../core/contract/run/feature-vocabulary.js';
 import { CONDITIONS, installConditionLanguage, type ConditionLanguage } from '../core/policy/conditions.js';
 import { installTreeFeature, type TreeFeature } from '../kernel/tree-feature.js';
@@ -16,21 +17,36 @@ const installLanguage = async (loading: Promise<ConditionLanguage>): Promise<voi
   installVocabulary(NOTHING_RECORDED);
 };
 
-const FEATURES: readonly DeclaredFeature[] = [
+/** A feature, and what it adds. Each member is absent if the feature adds nothing there. */
+export interface Feature {
+  /** The name of its folder. */
+  readonly name: string;
+  /** Its part in trees or policies, which is loaded when an entry that needs it is first read or decided. */
+  readonly inTrees?: Omit<DeclaredFeature, 'feature'>;
+  /** Its commands, under the titles of the help. Loaded with the command line. */
+  readonly commands?: () => Promise<readonly CommandGroup[]>;
+}
+
+export const FEATURES: readonly Feature[] = [
   {
-    feature: CONDITIONS,
-    openedWith: '"conditions":{',
-    load: () =>
-      installLanguage(import('./conditions/condition-language.js').then(({ CEDAR_CONDITIONS }) => CEDAR_CONDITIONS)),
+    name: CONDITIONS,
+    inTrees: {
+      openedWith: '"conditions":{',
+      load: () =>
+        installLanguage(import('./conditions/condition-language.js').then(({ CEDAR_CONDITIONS }) => CEDAR_CONDITIONS)),
+    },
+    commands: async () => (await import('./conditions/commands/condition-commands.js')).CONDITION_COMMANDS,
   },
   {
-    feature: 'sessions',
-    stateMember: 'sessions',
-    load: () => install(import('./sessions/tree/session-tree.js').then(({ SESSIONS }) => SESSIONS)),
+    name: 'sessions',
+    inTrees: {
+      stateMember: 'sessions',
+      load: () => install(import('./sessions/tree/session-tree.js').then(({ SESSIONS }) => SESSIONS)),
+    },
   },
 ];
 
-/** Declares all features of this package. Calling it again changes nothing. */
+/** Declares the features that take part in trees or policies. Calling it again changes nothing. */
 export function declareFeatures(): void {
-  for (const feature of FEATURES) declareFeature(feature);
+  for (const { name, inTrees } of FEATURES) if (inTrees !== undefined) declareFeature({ feature: name, ...inTrees });
 }

@@ -1,7 +1,7 @@
 // The command line as a function: it finds the command, checks its arguments, runs it, and turns errors into a line and
 // an exit code.
 
-import { declareFeatures } from '../../features/declare-features.js';
+import { declareFeatures, FEATURES } from '../../features/declare-features.js';
 import { usageError } from '../../core/errors.js';
 import { NOTHING_CONFIGURED, parseArguments, quoteArgument, type ConfiguredArguments } from './arguments.js';
 import { homeUseOf, type CliCommand, type CommandGroup, type ExitCode } from './command.js';
@@ -43,9 +43,7 @@ import { policyCheck } from './commands/policy/policy-check-command.js';
 import { policyCoverage } from './commands/policy/policy-coverage-command.js';
 import { policyDeny } from './commands/policy/policy-deny-command.js';
 import { policyExplain } from './commands/policy/policy-explain-command.js';
-import { policyFormat } from './commands/policy/policy-format-command.js';
 import { policyPin } from './commands/policy/policy-pin-command.js';
-import { policySchema } from './commands/policy/policy-schema-command.js';
 import { policySimulate } from './commands/policy/policy-simulate-command.js';
 import { policyTest } from './commands/policy/policy-test-command.js';
 import { promote } from './commands/runs/promote-command.js';
@@ -73,8 +71,8 @@ import { homeOf } from './options/folders.js';
 import { refuseTrackedKeys } from '../../home/tracked-keys.js';
 import { nearestName } from '../../host/configuration/nearest-name.js';
 
-/** Every command, in the order of the help. */
-export const COMMAND_GROUPS: readonly CommandGroup[] = [
+/** The commands that every installation has. */
+const OWN_GROUPS: readonly CommandGroup[] = [
   { title: 'start', commands: [init, configPrint(() => COMMANDS), completion(() => COMMANDS), version] },
   {
     title: 'agents and runs',
@@ -91,8 +89,6 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
     commands: [
       actions,
       policyCheck,
-      policySchema,
-      policyFormat,
       policyTest,
       policyPin,
       policyDeny,
@@ -125,6 +121,15 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
   },
   { title: 'backups and keys', commands: [backup, restore, restoreAcknowledge, keysList, keysRotate, doctor] },
 ];
+
+const added = (await Promise.all(FEATURES.map(async ({ commands }) => (await commands?.()) ?? []))).flat();
+const titles = new Set([...OWN_GROUPS, ...added].map(({ title }) => title));
+
+/** Every command, in the order of the help: those of features follow the others under their title. */
+export const COMMAND_GROUPS: readonly CommandGroup[] = [...titles].map((title) => ({
+  title,
+  commands: [...OWN_GROUPS, ...added].filter((group) => group.title === title).flatMap(({ commands }) => commands),
+}));
 
 export const COMMANDS: readonly CliCommand[] = COMMAND_GROUPS.flatMap(({ commands }) => commands);
 

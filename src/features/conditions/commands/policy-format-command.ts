@@ -1,11 +1,11 @@
 import { join } from 'node:path';
-import { readSmallFile, replaceFile } from '../../../../system/files/small-file.js';
-import { OPTIONAL_FILES } from '../../../../core/contract/policy/pins.js';
-import { PolicyError, usageError } from '../../../../core/errors.js';
-import { formatFinding } from '../../../../core/policy/files/check-policy.js';
-import { NO_OPERANDS, type CliCommand } from '../../command.js';
-import { displayPath, findContractFolder } from '../../options/folders.js';
-import { escapeText } from '../../text/terminal.js';
+import { readSmallFile, replaceFile } from '../../../system/files/small-file.js';
+import { OPTIONAL_FILES } from '../../../core/contract/policy/pins.js';
+import { PolicyError, usageError } from '../../../core/errors.js';
+import { formatFinding } from '../../../core/policy/files/check-policy.js';
+import { NO_OPERANDS, type CliCommand } from '../../../interfaces/cli/command.js';
+import { displayPath, findContractFolder } from '../../../interfaces/cli/options/folders.js';
+import { escapeText } from '../../../interfaces/cli/text/terminal.js';
 
 /** `turnpike policy format`: formats conditions.cedar. */
 export const policyFormat: CliCommand = {
@@ -16,8 +16,8 @@ export const policyFormat: CliCommand = {
   options: [{ name: 'check', help: 'change nothing; exit 1 if the file is not formatted' }],
   notes: ['The conditions stay the same: if the formatted file said anything else, it would not be written.'],
   async run(args, io) {
-    const { formatConditions } = await import('../../../../features/conditions/format-conditions.js');
-    const { CONDITION_BYTES_MAX } = await import('../../../../features/conditions/condition-file.js');
+    const { formatConditions } = await import('../format-conditions.js');
+    const { CONDITION_BYTES_MAX } = await import('../condition-file.js');
     const folder = findContractFolder(args, io);
     if (!folder.isChosen) throw usageError('no contract folder: name one with --contract DIR');
     const path = join(folder.path, 'policy', OPTIONAL_FILES.conditions);

@@ -1,14 +1,14 @@
-import { createCatalogue } from '../../../../core/contract/policy/catalogue.js';
-import { checkPolicy } from '../../../../core/policy/files/check-policy.js';
-import { NO_OPERANDS, type CliCommand } from '../../command.js';
+import { createCatalogue } from '../../../core/contract/policy/catalogue.js';
+import { checkPolicy } from '../../../core/policy/files/check-policy.js';
+import { NO_OPERANDS, type CliCommand } from '../../../interfaces/cli/command.js';
 import {
   findContractFolder,
   loadContract,
   readRegistrations,
   REGISTRATIONS_OPTION,
   requireValidPolicy,
-} from '../../options/folders.js';
-import { jsonLine } from '../../text/terminal.js';
+} from '../../../interfaces/cli/options/folders.js';
+import { jsonLine } from '../../../interfaces/cli/text/terminal.js';
 
 /** `turnpike policy schema`: prints the types by which conditions are checked. */
 export const policySchema: CliCommand = {
@@ -22,9 +22,9 @@ export const policySchema: CliCommand = {
     'exist. With --json: the same in the JSON format of Cedar.',
   ],
   async run(args, io) {
-    const { schemaToText } = await import('../../../../features/conditions/cedar.js');
-    const { loadCounters } = await import('../../../../features/conditions/load-counters.js');
-    const schemas = await import('../../../../features/conditions/condition-schema.js');
+    const { schemaToText } = await import('../cedar.js');
+    const { loadCounters } = await import('../load-counters.js');
+    const schemas = await import('../condition-schema.js');
     const registrations = await readRegistrations(args, io);
     const { files } = await loadContract(findContractFolder(args, io), io, { registrations });
     const catalogue = createCatalogue(registrations);
