@@ -3,9 +3,10 @@
 // that run's context (C51).
 
 import type { ActionDefinition } from '../contract/policy/actions.js';
-import type { CounterFact } from '../contract/policy/counters/counters.js';
+import type { ApprovalObligation } from '../contract/run/approval.js';
 import type { GatheredFacts, GatherRequest } from '../contract/run/effect.js';
-import type { ExecutionCause, Fault } from '../contract/fault.js';
+import type { RunContext } from '../contract/run/run-context.js';
+import type { CheckedValue, ExecutionCause, Fault } from '../contract/fault.js';
 import type { JsonObject } from '../contract/json.js';
 import { InvariantError } from '../errors.js';
 import {
@@ -20,7 +21,7 @@ import { conditionVerdict, type ConditionedRequest, type ConditionVerdict } from
 import { decidedActionName } from '../policy/decided-action.js';
 import { decisionPointDenial, decisionQueries } from '../policy/decision-points/decision-queries.js';
 import { counterQueries } from '../policy/counters/counter-queries.js';
-import type { CheckDescription } from '../policy/ordered-check.js';
+import { findFirstDenial, type CheckDescription, type OrderedCheck } from '../policy/ordered-check.js';
 import type { PrivilegedRequest } from '../policy/privileged-request.js';
 import type { Policy } from '../policy/policy.js';
 import { deny, denyBudget, denyCondition, type Verdict } from '../policy/verdict.js';
@@ -33,24 +34,6 @@ import { privilegedRequest } from './requests/action-request.js';
 
 export type { AuthorizationSubject, Authorization } from './authorization-subject.js';
 export { UNDECIDED_AUTHORIZATION } from './authorization-subject.js';
-
-/** Precedes the check of approvals if the policy has conditions. Each condition has its own rule id besides. */
-export const CONDITION_CHECK: CheckDescription = {
-  claim: 'no condition forbids it',
-  rules: ['condition.*'],
-};
-
-/** Follows conditions if the policy has decision points. */
-export const DECISION_POINT_CHECK: CheckDescription = {
-  claim: 'the decision points of the action permit it',
-  rules: ['decision_point.*'],
-};
-
-/** Needed by steps, promotions and exports. */
-export const APPROVAL_CHECK: CheckDescription = {
-  claim: 'the required approvals are granted',
-  rules: ['approval.*'],
-};
 
 /**
  * The first half: role, lane, tool, scope, prohibitions (S4-31 to S4-35). `exhausted` is the first exhausted budget
@@ -73,12 +56,38 @@ export function authorizeLane(
   const request = privilegedRequest(definition, args, run, policy.catalogue, step.label);
   const authorizationRequest = { action: definition.name, privileged: request, overlay: step.overlay };
   const verdict = authorizeWithOverlay(run, authorizationRequest, policy);
-  if (verdict.decision === 'deny') return deniedAuthorization(verdict);
-  const denial = (run.case_id === null ? missingCaseDenial(definition, request) : null) ?? budgetVerdict;
+  const denial =
+    verdict.decision === 'deny'
+      ? verdict
+      : findFirstDenial(LANE_STEP_CHECKS, { definition, request, run, budgetVerdict });
   if (denial !== null) return deniedAuthorization(denial);
   // Anything denied by its arguments alone is denied without reading facts.
   return factsRequest(step, policy) === null ? authorizeWithFacts(step, null, policy) : UNDECIDED_AUTHORIZATION;
 }
+
+/** What the checks of the first half read. */
+interface LaneStep {
+  readonly definition: ActionDefinition;
+  readonly request: PrivilegedRequest;
+  readonly run: RunContext;
+  readonly budgetVerdict: Verdict | null;
+}
+
+/** The checks of a step after those of its lane, in order. The budget is last: see `machines/authorize-step.ts`. */
+const LANE_STEP_CHECKS: readonly OrderedCheck<LaneStep, Verdict>[] = [
+  {
+    // Sandboxes and record rows belong to a case.
+    claim: 'the run has a case where it needs one',
+    rules: ['sandbox.no_case', 'records.no_case'],
+    findDenial({ definition: { paths, run_kind }, request, run }) {
+      if (run.case_id !== null) return null;
+      if (paths.length > 0) return { decision: 'deny', rule_id: 'sandbox.no_case', cause: 'SANDBOX' };
+      if (run_kind === 'tool_gateway' || request.plane === 'shared') return null;
+      return { decision: 'deny', rule_id: 'records.no_case', cause: 'LANE' };
+    },
+  },
+  { ...BUDGET_CHECK, findDenial: ({ budgetVerdict }) => budgetVerdict },
+];
 
 /** The facts that the engine must gather. @throws InvariantError if the step needs none */
 export function requireGatherRequest(step: AuthorizationSubject, policy: Policy): GatherRequest {
@@ -106,106 +115,170 @@ function factsRequest(step: AuthorizationSubject, policy: Policy): GatherRequest
   };
 }
 
-/** The second half: canonical paths, extensions, existing files, quota, approval. Denies a path without facts. */
+/** The second half: the checks that may need facts, in their order. Denies a path without facts. */
 export function authorizeWithFacts(
   step: AuthorizationSubject,
   facts: GatheredFacts | null,
   policy: Policy,
 ): Authorization {
-  const definition = definitionOf(step, policy);
-  const checked = authorizePaths({ definition, args: step.args ?? {}, facts, policy });
-  if (!checked.ok) {
-    const { rule_id, cause } = checked.fault;
-    return deniedAuthorization({ decision: 'deny', rule_id, cause: asPolicyCause(cause) });
+  const subject = new StepWithFacts(step, facts, policy);
+  return findFirstDenial(FACT_CHECKS, subject) ?? subject.allowed;
+}
+
+/** A step and its facts. What several checks read is computed once. */
+class StepWithFacts {
+  readonly step: AuthorizationSubject;
+  readonly facts: GatheredFacts | null;
+  readonly policy: Policy;
+  readonly definition: ActionDefinition;
+  readonly paths: CheckedValue<JsonObject>;
+  #conditions: ConditionVerdict | null = null;
+  #approval: ApprovalDecision | null = null;
+
+  constructor(step: AuthorizationSubject, facts: GatheredFacts | null, policy: Policy) {
+    this.step = step;
+    this.facts = facts;
+    this.policy = policy;
+    this.definition = definitionOf(step, policy);
+    this.paths = authorizePaths({ definition: this.definition, args: step.args ?? {}, facts, policy });
   }
-  const args = checked.value;
-  if (step.unsettled.length > 0 && isUnsettled(step, definition, args, policy)) return deniedAuthorization(UNSETTLED);
-  const allowed: Authorization = { verdict: GRANTED, args, before: facts?.paths ?? [], digest: null };
-  const conditions = conditionVerdict(
-    conditionedRequest(step, definition, allowed, facts?.counters ?? [], policy),
-    policy,
-  );
-  if (conditions.kind === 'deny') return deniedAuthorization(denyCondition(conditions.rule_id));
-  const denial = decisionDenial(step, facts, policy);
-  if (denial !== null) return deniedAuthorization(denial);
-  return requireApproval(step, definition.name, allowed, conditions.kind === 'none' ? null : conditions, policy);
+
+  /** The arguments with canonical paths, once the checks of paths have passed. */
+  get args(): JsonObject {
+    return this.paths.ok ? this.paths.value : {};
+  }
+
+  get conditions(): ConditionVerdict {
+    this.#conditions ??= conditionVerdict(conditionedRequest(this), this.policy);
+    return this.#conditions;
+  }
+
+  get approval(): ApprovalDecision {
+    this.#approval ??= decideApproval(this);
+    return this.#approval;
+  }
+
+  /** The result after all checks have passed. */
+  get allowed(): Authorization {
+    const { digest, obligation } = this.approval;
+    const before = this.facts?.paths ?? [];
+    return { verdict: GRANTED, args: this.args, before, digest, ...asking(obligation) };
+  }
 }
 
-function decisionDenial(step: AuthorizationSubject, facts: GatheredFacts | null, policy: Policy): Verdict | null {
-  if (policy.decision_points === undefined) return null;
-  return decisionPointDenial(factsRequest(step, policy)?.decisions ?? [], facts?.decisions ?? []);
-}
+type FactCheck = OrderedCheck<StepWithFacts, Authorization>;
 
-/** The checks of a step that follow those of its lane, in order, without that of conditions. */
-export const STEP_CHECKS: readonly CheckDescription[] = [
-  { claim: 'the run has a case where it needs one', rules: ['sandbox.no_case', 'records.no_case'] },
-  BUDGET_CHECK,
-  { claim: 'the run is not ending', rules: ['lifecycle.*'] },
-  ...PATH_CHECKS,
-  { claim: 'no outcome of the same request is unknown', rules: ['outcome.unsettled'] },
+/** Its list has rule ids for each kind of path; it also finds the canonical arguments. */
+const PATHS_CHECK: FactCheck = {
+  claim: 'the paths are allowed',
+  rules: PATH_CHECKS.flatMap(({ rules }) => rules),
+  findDenial({ paths }) {
+    if (paths.ok) return null;
+    const { rule_id, cause } = paths.fault;
+    return deniedAuthorization({ decision: 'deny', rule_id, cause: asPolicyCause(cause) });
+  },
+};
+
+/** At most once: an effect with an unknown outcome must not run again before it is settled (D8). */
+const OUTCOME_CHECK: FactCheck = {
+  claim: 'no outcome of the same request is unknown',
+  rules: ['outcome.unsettled'],
+  findDenial: (subject) =>
+    subject.step.unsettled.length > 0 && isUnsettled(subject) ? deniedAuthorization(UNSETTLED) : null,
+};
+
+/** Holds if the policy has no conditions. Each condition has its own rule id besides. */
+export const CONDITION_CHECK: FactCheck = {
+  claim: 'no condition forbids it',
+  rules: ['condition.*'],
+  findDenial: ({ conditions }) =>
+    conditions.kind === 'deny' ? deniedAuthorization(denyCondition(conditions.rule_id)) : null,
+};
+
+/** Holds if the policy has no decision points. */
+export const DECISION_POINT_CHECK: FactCheck = {
+  claim: 'the decision points of the action permit it',
+  rules: ['decision_point.*'],
+  findDenial({ step, facts, policy }) {
+    if (policy.decision_points === undefined) return null;
+    const denial = decisionPointDenial(factsRequest(step, policy)?.decisions ?? [], facts?.decisions ?? []);
+    return denial === null ? null : deniedAuthorization(denial);
+  },
+};
+
+/** Needed by steps, promotions and exports (D7). The verdict carries the digest that approvers vote on. */
+export const APPROVAL_CHECK: FactCheck = {
+  claim: 'the required approvals are granted',
+  rules: ['approval.*'],
+  findDenial({ approval: { denial, digest, obligation } }) {
+    return denial === null ? null : { ...deniedAuthorization(denial), digest, ...asking(obligation) };
+  },
+};
+
+/** The checks of `authorizeWithFacts`, in order. */
+const FACT_CHECKS: readonly FactCheck[] = [
+  PATHS_CHECK,
+  OUTCOME_CHECK,
+  CONDITION_CHECK,
+  DECISION_POINT_CHECK,
   APPROVAL_CHECK,
 ];
 
-const conditionedRequest = (
-  step: AuthorizationSubject,
-  definition: ActionDefinition,
-  { args, before: files }: Authorization,
-  counters: readonly CounterFact[],
-  policy: Policy,
-): ConditionedRequest => ({
+/** The check of a step whose agent run ends before its facts arrive. */
+const LIFECYCLE_CHECK: CheckDescription = { claim: 'the run is not ending', rules: ['lifecycle.*'] };
+
+/** The checks of a step that follow those of its lane, in order, as `policy explain` prints them. */
+export const STEP_CHECKS: readonly CheckDescription[] = [
+  ...LANE_STEP_CHECKS,
+  LIFECYCLE_CHECK,
+  ...FACT_CHECKS.flatMap<CheckDescription>((check) => (check === PATHS_CHECK ? PATH_CHECKS : [check])),
+];
+
+const conditionedRequest = ({ step, definition, args, facts, policy }: StepWithFacts): ConditionedRequest => ({
   definition,
-  args: args ?? {},
+  args,
   run: mediatedContext(step, policy),
   label: step.label,
-  files,
-  counters,
+  files: facts?.paths ?? [],
+  counters: facts?.counters ?? [],
   at: step.received_at,
 });
 
 const GRANTED: Verdict = { decision: 'allow', rule_id: 'lane.granted', cause: null };
 
-/** D7: an allowed action without its approval is denied; the verdict carries the digest that approvers vote on. */
-function requireApproval(
-  step: AuthorizationSubject,
-  action: string,
-  allowed: Authorization,
-  conditions: Extract<ConditionVerdict, { kind: 'approval' }> | null,
-  policy: Policy,
-): Authorization {
-  const subject = approvalSubject(step, policy);
-  const ruled = approvalRuleFor(policy.approvals, subject);
-  const obligation = conditions === null ? null : obligationOf(conditions, ruled);
-  if (obligation?.approver_roles.length === 0) return deniedAuthorization(denyCondition('condition.no_approver'));
-  const rule = effectiveRule(subject, ruled, obligation);
-  // A call rule asks for an approval that no approval rule grants.
-  if (ruled === undefined && subject !== action) return deniedAuthorization(deny('call.not_allowed'));
-  if (rule === undefined) return allowed;
-  const { agent, approvals, received_at } = step;
-  const args = allowed.args ?? {};
-  const digest = approvalDigest({ action, args, case_id: agent.case_id, run_id: agent.run_id });
-  const status = approvalStatus(approvals, digest, received_at, rule);
-  const asking = obligation === null ? {} : { obligation };
-  if (status === 'granted') return { verdict: GRANTED, args, before: allowed.before, digest, ...asking };
-  const rule_id = status === 'missing' ? APPROVAL_STATUS_RULES.open : APPROVAL_STATUS_RULES[status];
-  return {
-    verdict: { decision: 'deny', rule_id, cause: 'APPROVAL_REQUIRED' },
-    args: null,
-    before: [],
-    digest,
-    ...asking,
-  };
+/** What the rules of approvals and conditions say of an action that is otherwise allowed. */
+interface ApprovalDecision {
+  readonly denial: Verdict | null;
+  readonly digest: string | null;
+  readonly obligation: ApprovalObligation | null;
 }
 
-/** At most once: an effect with an unknown outcome must not run again before it is settled (D8). */
+function decideApproval({ step, definition, args, conditions, policy }: StepWithFacts): ApprovalDecision {
+  const subject = approvalSubject(step, policy);
+  const ruled = approvalRuleFor(policy.approvals, subject);
+  const obligation = conditions.kind === 'approval' ? obligationOf(conditions, ruled) : null;
+  if (obligation?.approver_roles.length === 0) return withoutApproval(denyCondition('condition.no_approver'));
+  const rule = effectiveRule(subject, ruled, obligation);
+  // A call rule asks for an approval that no approval rule grants.
+  if (ruled === undefined && subject !== definition.name) return withoutApproval(deny('call.not_allowed'));
+  if (rule === undefined) return withoutApproval(null);
+  const { agent, approvals, received_at } = step;
+  const digest = approvalDigest({ action: definition.name, args, case_id: agent.case_id, run_id: agent.run_id });
+  const status = approvalStatus(approvals, digest, received_at, rule);
+  if (status === 'granted') return { denial: null, digest, obligation };
+  const rule_id = status === 'missing' ? APPROVAL_STATUS_RULES.open : APPROVAL_STATUS_RULES[status];
+  return { denial: { decision: 'deny', rule_id, cause: 'APPROVAL_REQUIRED' }, digest, obligation };
+}
+
+const withoutApproval = (denial: Verdict | null): ApprovalDecision => ({ denial, digest: null, obligation: null });
+
+const asking = (obligation: ApprovalObligation | null): Pick<Authorization, 'obligation'> =>
+  obligation === null ? {} : { obligation };
+
 const UNSETTLED: Verdict = { decision: 'deny', rule_id: 'outcome.unsettled', cause: 'UNSETTLED' };
 const UNSETTLED_MAX = 64;
 
-const isUnsettled = (
-  step: AuthorizationSubject,
-  definition: ActionDefinition,
-  args: JsonObject,
-  policy: Policy,
-): boolean =>
+const isUnsettled = ({ step, definition, args, policy }: StepWithFacts): boolean =>
   step.unsettled.length >= UNSETTLED_MAX ||
   step.unsettled.includes(requestHash(definition, args, mediatedContext(step, policy)));
 
@@ -218,13 +291,6 @@ export const executionFault = (cause: ExecutionCause): Fault => ({
   rule_id: `execute.${cause.toLowerCase()}`,
   cause,
 });
-
-/** Denies what a run without a case cannot do: sandboxes and record rows belong to a case. */
-function missingCaseDenial({ paths, run_kind }: ActionDefinition, { plane }: PrivilegedRequest): Verdict | null {
-  if (paths.length > 0) return { decision: 'deny', rule_id: 'sandbox.no_case', cause: 'SANDBOX' };
-  if (run_kind === 'tool_gateway' || plane === 'shared') return null;
-  return { decision: 'deny', rule_id: 'records.no_case', cause: 'LANE' };
-}
 
 function definitionOf({ action }: AuthorizationSubject, { catalogue }: Policy): ActionDefinition {
   const definition = catalogue.action(action ?? '');

@@ -50,7 +50,11 @@ const decisionPointChecks = ({ decision_points }: Policy): readonly CheckDescrip
 
 const stepChecks = (policy: Policy): readonly CheckDescription[] =>
   STEP_CHECKS.flatMap((check) =>
-    check === APPROVAL_CHECK ? [...conditionChecks(policy), ...decisionPointChecks(policy), check] : [check],
+    check === CONDITION_CHECK
+      ? conditionChecks(policy)
+      : check === DECISION_POINT_CHECK
+        ? decisionPointChecks(policy)
+        : [check],
   );
 
 function checkListOf({ facts, said }: RecordedDecision, policy: Policy): readonly CheckDescription[] {

@@ -16,7 +16,6 @@ import {
 import { EMPTY_LABEL } from '../../../src/core/policy/label-rules.js';
 import type { Policy } from '../../../src/core/policy/policy.js';
 import {
-  APPROVAL_CHECK,
   authorizeLane,
   authorizeWithFacts,
   requireGatherRequest,
@@ -97,9 +96,10 @@ describe('the checks of a step', () => {
       ['the run is not ending', 'lifecycle.*'],
       ...PATH_CHECKS.map(({ claim, rules }) => [claim, ...rules]),
       ['no outcome of the same request is unknown', 'outcome.unsettled'],
+      ['no condition forbids it', 'condition.*'],
+      ['the decision points of the action permit it', 'decision_point.*'],
       ['the required approvals are granted', 'approval.*'],
     ]);
-    expect(APPROVAL_CHECK).toEqual({ claim: 'the required approvals are granted', rules: ['approval.*'] });
   });
 });
 
