@@ -1,7 +1,7 @@
 // Who may import whom. The tables are the rule; sources are read with the TypeScript parser, types count as imports.
 
 import { describe, expect, test } from '@jest/globals';
-import { filesIn, importsOf, parse, targetOf } from './sources.js';
+import { filesIn, importsOf, isAddedToInterfaces, parse, targetOf } from './sources.js';
 
 /** What a folder may import besides itself. A feature may never import another feature. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -99,12 +99,9 @@ const EDGES: readonly Edge[] = FILES.flatMap((from) =>
   importsOf(parse(from)).map((name) => ({ from, name, to: targetOf(from, name) })),
 );
 
-/** What a feature adds to interfaces. It belongs to their layer, and only the registry and the feature import it. */
-const ADDED_TO_INTERFACES = /^src\/features\/[^/]+\/(?:commands|routes|tools|views)\//;
-
 /** The folder of the table that a file belongs to. */
 const layerOf = (path: string): string => {
-  if (ADDED_TO_INTERFACES.test(path)) return 'interfaces';
+  if (isAddedToInterfaces(path)) return 'interfaces';
   const [top = '', second = ''] = path.split('/');
   return top === 'src' ? second.replace(/\.tsx?$/, '') : top;
 };
@@ -119,7 +116,7 @@ const featureOf = (path: string): string | null => /^src\/features\/([^/]+)\//.e
 const breaksTable = ({ from, to }: Edge): boolean => {
   if (to === null || from === REGISTRY) return false;
   const isOtherFeature = featureOf(from) !== null && featureOf(to) !== null && featureOf(from) !== featureOf(to);
-  const isAdded = ADDED_TO_INTERFACES.test(to) && featureOf(from) !== featureOf(to);
+  const isAdded = isAddedToInterfaces(to) && featureOf(from) !== featureOf(to);
   const [own, other] = [layerOf(from), layerOf(to)];
   return isOtherFeature || isAdded || (own !== other && MAY_IMPORT[own]?.includes(other) !== true);
 };

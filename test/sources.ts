@@ -20,6 +20,10 @@ export function filesIn(folder: string, name: RegExp): readonly string[] {
     .sort();
 }
 
+/** What a feature adds to interfaces: it belongs to their layer, and only the registry and the feature import it. */
+export const isAddedToInterfaces = (path: string): boolean =>
+  /^src\/features\/[^/]+\/(?:commands|routes|tools|views)\//.test(path);
+
 export const textOf = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 
 const parsed = new Map<string, ts.SourceFile>();
