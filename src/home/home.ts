@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { headFile, type HeadFile } from '../stores/ledger/head-file.js';
 import { folderHeads, headNameOf, keptHeads } from '../stores/ledger/kept-heads.js';
 import { createSqliteStore, openSqliteStore } from '../stores/sqlite/sqlite-ledger-store.js';
-import { usageError } from '../core/errors.js';
+import { usageError, type UsageError } from '../core/errors.js';
 import {
   generateLedgerKey,
   draftLedgerKey,
@@ -76,6 +76,14 @@ export async function createHome(home: string, ledgerKey?: string): Promise<Home
   return paths;
 }
 
+/** @throws UsageError if there is no home here */
+export function requireHome(home: string): void {
+  if (isVacant(home)) throw noHomeError(home);
+}
+
+const noHomeError = (home: string): UsageError =>
+  usageError(`${home} is not a home directory: create one with \`turnpike init\``);
+
 /** Opens the stores of an existing home. A reader changes no file of it, and may read while another process writes. */
 export function openHome(
   paths: HomePaths,
@@ -84,7 +92,7 @@ export function openHome(
   refuseUnfinishedCopy(paths.home);
   if (!readOnly && !isCopySource) refuseCopied(paths.home);
   if (!existsSync(paths.ledger) && !existsSync(paths.head)) {
-    throw usageError(`${paths.home} is no home: make one with \`turnpike init\``);
+    throw noHomeError(paths.home);
   }
   const erasureSeal = erasureSealOf(paths, { readOnly });
   const store = openSqliteStore({ ...sqliteFiles(paths), untouched: readOnly, erasureSeal });

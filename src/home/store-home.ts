@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
 import { createFile, readSmallFile } from '../system/files/small-file.js';
 import { drawSeed } from '../stores/keys/key-file.js';
+import { refuseLaterVersion } from '../core/contract/file-format.js';
 import { readJson } from '../core/contract/json/read-json.js';
 import { closed, Nullable } from '../core/contract/shapes.js';
 import { isConforming } from '../core/contract/validators.js';
@@ -14,6 +15,8 @@ import { homePaths, keyFolder, sandboxVolume, type HomePaths } from './home-path
 const STORE_FILE = 'store.json';
 /** In the sandbox folder. No case can have this name, because the id of a case has no dot. */
 const VOLUME_FILE = 'volume.json';
+/** The format of both files. */
+const VERSION = 1;
 const BYTES_MAX = 16_384;
 const MODE = 0o600;
 
@@ -21,7 +24,7 @@ const VOLUME_NAME = '^[A-Za-z0-9][A-Za-z0-9_.-]*$';
 /** A sandbox folder that workers share. Its id is drawn, so a folder of the same name elsewhere is another volume. */
 export const Volume = Type.Object(
   {
-    version: Type.Literal(1),
+    version: Type.Literal(VERSION),
     name: Type.String({ minLength: 1, maxLength: 80, pattern: VOLUME_NAME }),
     id: Type.String({ minLength: 8, maxLength: 80, pattern: '^[A-Za-z0-9_-]+$' }),
   },
@@ -31,7 +34,7 @@ export type Volume = Static<typeof Volume>;
 
 const StoreHome = Type.Object(
   {
-    version: Type.Literal(1),
+    version: Type.Literal(VERSION),
     url: Type.String({ minLength: 1, maxLength: 4_096 }),
     schema: Type.String({ minLength: 1, maxLength: 63 }),
     ledger_id: Type.String({ minLength: 8, maxLength: 80 }),
@@ -47,7 +50,10 @@ const StoreHome = Type.Object(
 /** The database of a home, without a password, and its shared folders as absolute paths. */
 export type StoreHome = Static<typeof StoreHome>;
 
-/** @returns null for a home with a ledger of its own @throws PolicyError for a damaged file */
+/**
+ * @returns null for a home with a ledger of its own
+ * @throws PolicyError for a damaged file, LedgerError for one of a later version
+ */
 export const readStoreHome = (home: string): StoreHome | null => {
   const path = join(home, STORE_FILE);
   const value = readJsonFile(path);
@@ -97,7 +103,7 @@ export const volumeFiles = (sandbox: string): readonly string[] => [join(sandbox
 /** The file of a home that names its database. */
 export const storeFile = (home: string): string => join(home, STORE_FILE);
 
-/** @returns null if the folder is no volume @throws PolicyError for a damaged file */
+/** @returns null if the folder is no volume @throws PolicyError for a damaged file, LedgerError for a later one */
 export function readVolume(sandbox: string): Volume | null {
   const path = join(sandbox, VOLUME_FILE);
   const value = readJsonFile(path);
@@ -111,7 +117,7 @@ export function readVolume(sandbox: string): Volume | null {
  * @throws UsageError if the volume has another name
  */
 export function openVolume(sandbox: string, name?: string): Volume {
-  const drawn: Volume = { version: 1, name: name ?? 'default', id: drawId('vol_') };
+  const drawn: Volume = { version: VERSION, name: name ?? 'default', id: drawId('vol_') };
   if (!isConforming(Volume, drawn)) throw usageError('--volume takes a name of letters, digits, dots, - and _');
   if (readVolume(sandbox) === null) createFile(join(sandbox, VOLUME_FILE), `${JSON.stringify(drawn)}\n`, MODE);
   const volume = readVolume(sandbox);
@@ -131,6 +137,7 @@ function readJsonFile(path: string): unknown {
   if (bytes === null) return null;
   const value = readJson(bytes);
   if (value === undefined) throw damagedError(path);
+  refuseLaterVersion(value, VERSION, path);
   return value;
 }
 

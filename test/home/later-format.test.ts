@@ -1,5 +1,6 @@
 // What a later version with other formats would leave on a disk is refused as not supported: a home, its head file, a
-// bundle, a backup and a bag of this version, each with the next number. Nothing of it counts as altered.
+// list of erasures, a bundle, a proof, a backup and a bag of this version, each with the next number. Nothing of it
+// counts as altered.
 
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -48,6 +49,12 @@ beforeAll(async () => {
   db.close();
   cpSync(home, at('later-head'), { recursive: true });
   replaceText('later-head/ledger.head', 'turnpike-head 1 ', 'turnpike-head 2 ');
+  cpSync(home, at('later-erasures'), { recursive: true });
+  mkdirSync(at('later-erasures/keys/cases'), { recursive: true });
+  writeFileSync(at('later-erasures/keys/cases/erasures.list'), 'turnpike-erasures 2\n', { mode: 0o600 });
+  mkdirSync(at('later-store'));
+  writeFileSync(at('later-store/store.json'), '{"version":2,"url":"postgres://db/ledger"}', { mode: 0o600 });
+  writeFileSync(at('later-proof.json'), '{"format":"turnpike/consistency-proof@v2","proof":{}}');
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -65,6 +72,12 @@ test.each([
   [
     'the verification of a bag whose proof this version cannot read, with a key',
     () => ['export', 'verify', 'later-bag', '--key', key],
+  ],
+  ['the check of a proof', () => ['ledger', 'check-proof', 'later-proof.json', '--key', key]],
+  ['a command with the home of a shared ledger', () => ['runs', '--home', 'later-store']],
+  [
+    'an erasure with a later list of erasures',
+    () => ['ledger', 'erase', 'case-local', '--home', 'later-erasures', '--actor', 'otto operator', '--yes'],
   ],
   ['a restore', () => ['restore', 'later-backup', '--home', 'new', '--actor', 'otto operator', '--no-erasures']],
 ])('%s is refused with exit code 4, and names the version to use', async (_what, argv) => {

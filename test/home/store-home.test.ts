@@ -45,7 +45,7 @@ describe('a home that names a database', () => {
     expect(() => writeStoreHome(folder, STORED)).toThrow('is a home directory already');
   });
 
-  test.each(['', '{', '[]', JSON.stringify({ ...STORED, version: 2 }), JSON.stringify({ ...STORED, more: 1 })])(
+  test.each(['', '{', '[]', JSON.stringify({ ...STORED, version: 0 }), JSON.stringify({ ...STORED, more: 1 })])(
     'is refused if its file is damaged: %p',
     (text) => {
       writeFileSync(join(folder, 'store.json'), text);

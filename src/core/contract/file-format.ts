@@ -1,9 +1,11 @@
-// The format of a file: a number from 1, after a fixed text with which the file begins.
+// The format of a file: a number from 1. It follows a fixed text at the beginning of the file or of its member
+// `format`, or is the member `version` of a JSON file.
 //
 //   F1. A file of a later format is not supported. It is not damaged, although nothing else of it can be read.
 //   F2. Neither is a file from before formats began again at 1 (decision 0091): its number says nothing.
 
 import { laterFormatError, oldFormatError } from '../errors.js';
+import { isJsonObject } from './json.js';
 
 export interface FileFormat {
   /** What precedes the number. */
@@ -30,4 +32,14 @@ export function refuseOtherFormat(text: string, { prefix, newest, old }: FileFor
   if (!text.startsWith(prefix)) return;
   const [, number] = NUMBER.exec(text.slice(prefix.length, prefix.length + 10)) ?? [];
   if (Number(number) > newest) throw laterFormatError(what, Number(number), newest);
+}
+
+/**
+ * Refuses a JSON file whose member `version` is later. Accepts everything else, as `refuseOtherFormat` does.
+ * @throws LedgerError LEDGER_UNSUPPORTED
+ */
+export function refuseLaterVersion(value: unknown, newest: number, what: string): void {
+  const version = isJsonObject(value) ? value['version'] : undefined;
+  if (typeof version === 'number' && Number.isSafeInteger(version) && version > newest)
+    throw laterFormatError(what, version, newest);
 }

@@ -11,7 +11,7 @@ import { LedgerError, usageError } from '../../core/errors.js';
 import type { AgentRun } from '../../runtime/agents/agent-run.js';
 import { connectControl } from '../../host/control/control-client.js';
 import type { ControlAgentOptions } from '../../host/control/control-messages.js';
-import { isVacant, type HomePaths } from '../../home/home.js';
+import { requireHome, type HomePaths } from '../../home/home.js';
 import type { ProgressReporter } from '../../engine/ports/progress.js';
 import type { Telemetry } from '../../engine/ports/telemetry.js';
 import { contractFolder } from '../../runtime/shipped-contract.js';
@@ -151,7 +151,7 @@ export async function openHomeAccess(
   };
   const location = { home: paths, shared, contract, ...given };
   if (shared !== null) refuseFolders(args.openOptions);
-  if (isVacant(home)) throw usageError(`${home} is not a home directory: create one with \`turnpike init\``);
+  requireHome(home);
   progress.begin({ label: 'opening the home directory', unit: 'entries', total: null });
   for (let tries = 1; ; tries += 1) {
     try {

@@ -6,6 +6,7 @@
 //   L2. A record is durable before the key is destroyed.
 
 import { existsSync } from 'node:fs';
+import { formatHeader, refuseOtherFormat, type FileFormat } from '../../core/contract/file-format.js';
 import { readJson } from '../../core/contract/json/read-json.js';
 import { sha256 } from '../../core/contract/hash.js';
 import type { ErasureSeal } from '../../engine/ports/ledger/ledger-store.js';
@@ -16,7 +17,8 @@ import { withFileLock } from '../sqlite/writer-lock.js';
 /** In the folder of the case keys. */
 export const ERASURE_LIST = 'erasures.list';
 const LIST_BYTES_MAX = 64 * 1_024 * 1_024;
-const HEADER = 'turnpike-erasures 1';
+const FORMAT: FileFormat = { prefix: 'turnpike-erasures ', newest: 1 };
+const HEADER = formatHeader(FORMAT);
 const NO_RECORD = '0'.repeat(64);
 const RECORD = /^turnpike erasure list\n(\d{1,15})\n([0-9a-f]{64})\n([^\n]+)\n([1-9]\d{0,8})\n([^\n]*)\n([^\n]*)\n$/;
 
@@ -37,14 +39,18 @@ export interface ErasureList {
 
 export const EMPTY_LIST: ErasureList = { erasures: [], hashes: [] };
 
-/** @returns an empty list if there is no file @throws LedgerError LEDGER_TAMPERED, as `parseErasureList` */
+/** @returns an empty list if there is no file @throws LedgerError as `parseErasureList` */
 export function readErasureList(path: string, seal: ErasureSeal): ErasureList {
   const bytes = readSmallFile(path, { bytesMax: LIST_BYTES_MAX });
   return bytes === null ? EMPTY_LIST : parseErasureList(Buffer.from(bytes).toString('utf8'), seal, path);
 }
 
-/** @throws LedgerError LEDGER_TAMPERED for a record that is not signed by the ledger, or does not continue the list */
+/**
+ * @throws LedgerError LEDGER_TAMPERED for a record that is not signed by the ledger, or does not continue the list,
+ *   LEDGER_UNSUPPORTED for a later format
+ */
 function parseErasureList(text: string, seal: ErasureSeal, path: string): ErasureList {
+  refuseOtherFormat(text, FORMAT, path);
   const [header, ...lines] = text.split('\n');
   if (header !== HEADER || lines.pop() !== '') throw damagedError(path, 'is not a complete list of erasures');
   const list = { erasures: [] as ListedErasure[], hashes: [] as string[] };

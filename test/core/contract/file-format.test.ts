@@ -1,5 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
-import { formatHeader, refuseOtherFormat, type FileFormat } from '../../../src/core/contract/file-format.js';
+import {
+  formatHeader,
+  refuseLaterVersion,
+  refuseOtherFormat,
+  type FileFormat,
+} from '../../../src/core/contract/file-format.js';
 
 const FORMAT: FileFormat = { prefix: 'turnpike-x ', newest: 2, old: /^turnpike x / };
 const refuse = (text: string) => () => refuseOtherFormat(text, FORMAT, 'the file x');
@@ -34,6 +39,24 @@ describe('the format of a file', () => {
     '%j is left to the check of the whole file',
     (text) => {
       expect(refuse(text)).not.toThrow();
+    },
+  );
+});
+
+describe('the version of a JSON file', () => {
+  test('that is later is not supported', () => {
+    expect(() => refuseLaterVersion({ version: 3, more: true }, 2, 'the file x')).toThrow(
+      expect.objectContaining({
+        code: 'LEDGER_UNSUPPORTED',
+        message: expect.stringMatching(/^the file x has format 3,/),
+      }),
+    );
+  });
+
+  test.each([{ version: 2 }, { version: 0 }, { version: '3' }, { version: 2.5 }, {}, [3], 3, null])(
+    '%j is left to the check of the whole file',
+    (value) => {
+      expect(() => refuseLaterVersion(value, 2, 'the file x')).not.toThrow();
     },
   );
 });

@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox';
+import { formatHeader, type FileFormat } from '../file-format.js';
 import { closed, Sha256 } from '../shapes.js';
 import { KeyNotes } from './evidence.js';
 
@@ -6,10 +7,12 @@ import { KeyNotes } from './evidence.js';
 export const PROOF_HASHES_MAX = 64;
 const NOTE_CHARS_MAX = 4_096;
 
+export const PROOF_FORMAT: FileFormat = { prefix: 'turnpike/consistency-proof@v', newest: 1 };
+
 /** Proves that a log extends the log of an older checkpoint. */
 export const ConsistencyProof = Type.Object(
   {
-    format: Type.Literal('turnpike/consistency-proof@v1'),
+    format: Type.Literal(formatHeader(PROOF_FORMAT)),
     /** The two signed checkpoints. */
     older: Type.String({ maxLength: NOTE_CHARS_MAX }),
     newer: Type.String({ maxLength: NOTE_CHARS_MAX }),

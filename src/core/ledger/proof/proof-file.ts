@@ -5,7 +5,9 @@
 import { nameInLedger } from '../../contract/entry-name.js';
 import { isUtf8 } from 'node:buffer';
 import { readJson } from '../../contract/json/read-json.js';
-import { ConsistencyProof, PROOF_HASHES_MAX } from '../../contract/evidence/consistency-proof.js';
+import { formatHeader, refuseOtherFormat } from '../../contract/file-format.js';
+import { isJsonObject } from '../../contract/json.js';
+import { ConsistencyProof, PROOF_FORMAT, PROOF_HASHES_MAX } from '../../contract/evidence/consistency-proof.js';
 import { SignedStatement } from '../../contract/evidence/evidence.js';
 import { isConforming } from '../../contract/validators.js';
 import { openSignedHead, type Checkpoint } from './checkpoint.js';
@@ -49,12 +51,13 @@ export function entryProofFile({ text, index, proof, note }: EntryProof): string
 }
 
 export const consistencyProofFile = (proof: Omit<ConsistencyProof, 'format'>): string =>
-  `${JSON.stringify({ format: 'turnpike/consistency-proof@v1', ...proof }, null, 2)}\n`;
+  `${JSON.stringify({ format: formatHeader(PROOF_FORMAT), ...proof }, null, 2)}\n`;
 
 /**
  * Verifies what a file claims about the log whose key is given. Nothing in the file is trusted.
  * @param kept a checkpoint that the verifier has kept: only a consistency proof that begins at it proves anything
  * @returns what is proved, or the reason why it is not
+ * @throws LedgerError LEDGER_UNSUPPORTED for a later format
  */
 export function verifyProofFile(
   file: Uint8Array,
@@ -68,6 +71,8 @@ export function verifyProofFile(
     return verifyEntryProof(readEntryProof(text), verifier);
   }
   const value = readJson(text);
+  const format = isJsonObject(value) ? value['format'] : undefined;
+  if (typeof format === 'string') refuseOtherFormat(format, PROOF_FORMAT, 'the proof');
   if (isConforming(SignedStatement, value)) return verifyCoverage(value as SignedStatement, verifier, kept);
   const consistency = isConforming(ConsistencyProof, value) ? (value as ConsistencyProof) : null;
   if (consistency === null) return invalidVerdict('this is no proof file');

@@ -14,7 +14,7 @@ import { findTextProblem } from '../../../../core/contract/text-rule.js';
 import { isConforming } from '../../../../core/contract/validators.js';
 import { NAME_PROBLEMS, personOf } from '../../../../core/identity/person-name.js';
 import type { ClusterDirectory } from '../../../../engine/ports/ledger/cluster.js';
-import { isVacant } from '../../../../home/home.js';
+import { requireHome } from '../../../../home/home.js';
 import { quoteArgument, commandUsageError } from '../../arguments.js';
 import {
   NO_OPERANDS,
@@ -67,7 +67,7 @@ export const policyDeny: CliCommand = {
   async run(args, io) {
     const paths = homeOf(args, io);
     const { home, overlay, keys } = paths;
-    if (isVacant(home)) throw usageError(`${home} is not a home directory: create one with \`turnpike init\``);
+    requireHome(home);
     const files = overlayFiles(overlay, keys);
     const matchers = parseMatchers(args);
     const reason = args.text('reason');

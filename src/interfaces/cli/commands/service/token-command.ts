@@ -3,7 +3,7 @@ import { nanoidIds } from '../../../../system/nanoid-ids.js';
 import { systemClock } from '../../../../system/system-clock.js';
 import { TokenFile } from '../../../../stores/keys/token-file.js';
 import { RIGHTS, type Right, type TokenRecord } from '../../../../core/contract/token.js';
-import { isVacant, makeFolder } from '../../../../home/home.js';
+import { requireHome, makeFolder } from '../../../../home/home.js';
 import { quoteArgument, commandUsageError } from '../../arguments.js';
 import { NO_OPERANDS, type CommandArguments, type CliCommand } from '../../command.js';
 import { homeOf } from '../../options/folders.js';
@@ -101,8 +101,7 @@ export const tokenRevoke: CliCommand = {
 
 function openTokenFile(args: CommandArguments, io: Io): TokenFile {
   const paths = homeOf(args, io);
-  if (isVacant(paths.home))
-    throw usageError(`${paths.home} is not a home directory: create one with \`turnpike init\``);
+  requireHome(paths.home);
   return new TokenFile(paths.tokens, systemClock());
 }
 
