@@ -5,7 +5,7 @@
 import type { TSchema } from 'typebox';
 import type { ArtifactRef } from '../artifact-ref.js';
 import { isJsonObject } from '../json.js';
-import { InvariantError, LedgerError } from '../../errors.js';
+import { CodedError, InvariantError, LedgerError } from '../../errors.js';
 
 /** An input of a feature. Every one is addressed to a run of its tree, at a time, and names its feature. */
 export interface RecordedByFeature {
@@ -117,8 +117,13 @@ function loadDeclared(declaration: DeclaredFeature): Promise<void> {
   return known;
 }
 
+/** @throws CodedError: LEDGER_UNSUPPORTED if its modules cannot be imported */
 async function load(declaration: DeclaredFeature): Promise<void> {
-  await declaration.load();
+  try {
+    await declaration.load();
+  } catch (error) {
+    throw error instanceof CodedError ? error : brokenFeatureError(declaration.feature, error);
+  }
   if (!installed.has(declaration.feature))
     throw new InvariantError(`loading the feature ${declaration.feature} did not install it`);
 }
@@ -157,4 +162,11 @@ export const missingFeatureError = (feature: string): LedgerError =>
   new LedgerError({
     code: 'LEDGER_UNSUPPORTED',
     message: `the feature ${feature} has recorded this, and this installation does not have it`,
+  });
+
+const brokenFeatureError = (feature: string, cause: unknown): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_UNSUPPORTED',
+    message: `the feature ${feature} cannot be loaded: install this version of Turnpike again`,
+    cause,
   });

@@ -69,8 +69,25 @@ test('a declared feature is loaded by what names it, once', async () => {
   ]);
 });
 
+test('a feature whose modules are missing is not supported, and the error has the cause', async () => {
+  const cause = new Error('Cannot find module');
+  declareFeature({ feature: 'broken', load: () => Promise.reject(cause) });
+  await expect(loadFeature('broken')).rejects.toMatchObject({
+    code: 'LEDGER_UNSUPPORTED',
+    message: 'the feature broken cannot be loaded: install this version of Turnpike again',
+    cause,
+  });
+  const load = (): Promise<void> => {
+    installVocabulary({ feature: 'broken', inputs: {}, entries: {} });
+    return Promise.resolve();
+  };
+  declareFeature({ feature: 'broken', load });
+  await loadFeature('broken');
+  expect(missingFeature({ feature: 'broken' })).toBeNull();
+});
+
 test('an installed feature has its inputs and entries', () => {
-  expect(installedVocabularies()).toEqual([NOTES]);
+  expect(installedVocabularies()[0]).toBe(NOTES);
   expect(inputSchema('note')).toBe(note);
   expect(isRecordedInput(input)).toBe(true);
   expect(isRecordedInput({ ...input, by: 7 })).toBe(false);
