@@ -37,7 +37,7 @@ const BORDERS = [
   'src/features/hooks/hook-event.ts',
   'src/features/hooks/native-calls.ts',
   'src/features/hooks/native-tools.ts',
-  'src/core/identity/',
+  'src/names/',
   'src/core/ledger/proof/',
   'src/core/policy/',
   'src/host/configuration/',

@@ -73,7 +73,7 @@ export const FILE_NAMES: Readonly<Record<string, string>> = {
   'src/core/contract/free-text.ts': 'the text that the file keeps out of entries, under the name of its behaviour flag',
   'src/core/contract/shapes.ts': 'the field calls a reusable part of a schema a shape',
   'src/core/contract/validators.ts': 'the field calls a compiled schema a validator',
-  'src/core/identity/unicode.ts': 'the standard whose algorithms the file implements',
+  'src/names/unicode.ts': 'the standard whose algorithms the file implements',
   'src/core/ledger/proof/dsse.ts': 'the standard of the format: Dead Simple Signing Envelope',
   'src/interfaces/replay/jest-matchers.ts': 'the term of Jest for what the file exports',
   'src/interfaces/http/routes/openapi-document.ts': 'the standard of the document: OpenAPI, one word',

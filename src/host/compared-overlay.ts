@@ -2,7 +2,7 @@
 // tables.
 
 import type { ComparedRule, OverlayFact } from '../core/contract/policy/overlay.js';
-import { personOf } from '../core/identity/person-name.js';
+import { personOf } from '../names/person-name.js';
 import type { OverlaySource } from '../engine/ports/overlay-source.js';
 
 /** Returns the same object for the same fact of the source. */

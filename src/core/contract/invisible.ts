@@ -1,7 +1,7 @@
 // C88: characters that a person cannot see or that change the order of others. The ranges are data of this file,
 // independent of the running Node: Default_Ignorable_Code_Point of Unicode 15.0, which includes the zero-width
 // characters, the bidi controls, the tags and the variation selectors; line and paragraph separator; and the marks of
-// interlinear annotation. A test compares them with the tables of src/core/identity.
+// interlinear annotation. A test compares them with the tables of src/names.
 
 /** First and last code point of each range, ascending. */
 export const INVISIBLE_RANGES: readonly (readonly [number, number])[] = [

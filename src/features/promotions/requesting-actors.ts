@@ -1,5 +1,5 @@
 import { compareNames, type Person } from '../../core/contract/person.js';
-import { personOf } from '../../core/identity/person-name.js';
+import { personOf } from '../../names/person-name.js';
 import type { Tree } from '../../kernel/tree.js';
 
 /**

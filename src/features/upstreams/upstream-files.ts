@@ -14,7 +14,7 @@ import {
   UpstreamsConfig,
 } from '../../core/contract/policy/upstreams.js';
 import { PolicyError } from '../../core/errors.js';
-import { isLookAlike } from '../../core/identity/person-name.js';
+import { isLookAlike } from '../../names/person-name.js';
 import { scanJson } from '../../core/contract/json/scan-json.js';
 
 const FILE_BYTES_MAX = 1_048_576;

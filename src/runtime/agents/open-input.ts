@@ -12,7 +12,7 @@ import { compareNames, POLICY_NAMES_MAX, type Likeness, type Person } from '../.
 import { isConforming } from '../../core/contract/validators.js';
 import type { NewInput } from '../../engine/tree-engine.js';
 import { usageError } from '../../core/errors.js';
-import { NAME_PROBLEMS, personOf } from '../../core/identity/person-name.js';
+import { NAME_PROBLEMS, personOf } from '../../names/person-name.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { Ids } from '../../engine/ports/ids.js';
 import type { AgentOptions, SubmitOptions } from './agent-run.js';

@@ -10,7 +10,7 @@ import type { AuditEvent } from '../../core/contract/run/audit-event.js';
 import type { OverlayFact } from '../../core/contract/policy/overlay.js';
 import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
 import type { RunContext } from '../../core/contract/run/run-context.js';
-import { personOf } from '../../core/identity/person-name.js';
+import { personOf } from '../../names/person-name.js';
 import { LiveTrees } from '../../engine/trees/live-trees.js';
 import { readIntegrated } from '../../core/ledger/integrated-log.js';
 import type { Tree } from '../../kernel/tree.js';

@@ -14,7 +14,7 @@ import {
 } from '../../core/contract/token.js';
 import { isConforming } from '../../core/contract/validators.js';
 import { UsageError, usageError } from '../../core/errors.js';
-import { isLookAlike, NAME_PROBLEMS, nameProblem } from '../../core/identity/person-name.js';
+import { isLookAlike, NAME_PROBLEMS, nameProblem } from '../../names/person-name.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { Ids } from '../../engine/ports/ids.js';
 import type { Principal, TokenBook } from '../../engine/ports/token-book.js';

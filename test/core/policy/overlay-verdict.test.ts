@@ -18,7 +18,7 @@ import {
 } from '../../../src/core/contract/policy/overlay.js';
 import type { Person } from '../../../src/core/contract/person.js';
 import { isConforming } from '../../../src/core/contract/validators.js';
-import { personOf } from '../../../src/core/identity/person-name.js';
+import { personOf } from '../../../src/names/person-name.js';
 import { OVERLAY_UNUSABLE, overlayVerdict, withOverlay } from '../../../src/core/policy/overlay-verdict.js';
 import { allow, deny, type Verdict } from '../../../src/core/policy/verdict.js';
 

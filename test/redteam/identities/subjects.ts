@@ -6,7 +6,7 @@ import { mintToken, TokenFile } from '../../../src/stores/keys/token-file.js';
 import type { Person } from '../../../src/core/contract/person.js';
 import { compareNames } from '../../../src/core/contract/person.js';
 import { CodedError } from '../../../src/core/errors.js';
-import { personOf } from '../../../src/core/identity/person-name.js';
+import { personOf } from '../../../src/names/person-name.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 import { KNOWN_NAMES } from './spellings.js';
 

@@ -32,7 +32,7 @@ beforeAll(() => {
     'src/system',
     'src/core/contract',
     'src/engine/ports',
-    'src/core/identity',
+    'src/names',
     'src/core/ledger',
   ];
   for (const file of ['src/core/errors.ts', ...folders.flatMap((folder) => filesIn(folder, /\.ts$/))]) {

@@ -9,7 +9,7 @@ import { AuthenticationContext } from '../../../core/contract/policy/identities.
 import type { OidcIdentity } from '../../../core/contract/run/verified-identity.js';
 import { Actor, LATEST_TIMESTAMP_MS } from '../../../core/contract/shapes.js';
 import { isConforming } from '../../../core/contract/validators.js';
-import { nameProblem } from '../../../core/identity/person-name.js';
+import { nameProblem } from '../../../names/person-name.js';
 import { mapClaims, type MappedCaller } from '../../../features/identity/map-claims.js';
 import type { Clock } from '../../../engine/ports/clock.js';
 import type { IdentityProvider, TokenProblem, VerifiedToken } from '../../../engine/ports/identity-provider.js';

@@ -3,8 +3,8 @@
 import { describe, expect, test } from '@jest/globals';
 import type { ApprovalBallot, ApprovalEntry } from '../../../../src/core/contract/run/approval.js';
 import type { Person } from '../../../../src/core/contract/person.js';
-import { personOf } from '../../../../src/core/identity/person-name.js';
-import { CONFUSABLES } from '../../../../src/core/identity/tables/confusables.js';
+import { personOf } from '../../../../src/names/person-name.js';
+import { CONFUSABLES } from '../../../../src/names/tables/confusables.js';
 import {
   emptyBook,
   requestApproval,
@@ -14,8 +14,8 @@ import {
 } from '../../../../src/core/policy/approval/approval-book.js';
 import { checkIdentity } from '../../../../src/core/policy/approval/voter-identity.js';
 import type { OidcIdentity } from '../../../../src/core/contract/run/verified-identity.js';
-import { sampled } from '../../identity/sampled.js';
-import { pairsOf } from '../../identity/table-pairs.js';
+import { sampled } from '../../../names/sampled.js';
+import { pairsOf } from '../../../names/table-pairs.js';
 
 const RULE = { for: 'export', approver_roles: ['PARTNER'], quorum: 2, expires_minutes: 60 };
 const DIGEST = 'd'.repeat(64);

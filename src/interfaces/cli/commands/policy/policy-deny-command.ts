@@ -12,7 +12,7 @@ import {
 } from '../../../../core/contract/policy/overlay.js';
 import { findTextProblem } from '../../../../core/contract/text-rule.js';
 import { isConforming } from '../../../../core/contract/validators.js';
-import { NAME_PROBLEMS, personOf } from '../../../../core/identity/person-name.js';
+import { NAME_PROBLEMS, personOf } from '../../../../names/person-name.js';
 import type { ClusterDirectory } from '../../../../engine/ports/ledger/cluster.js';
 import { requireHome } from '../../../../home/home.js';
 import { quoteArgument, commandUsageError } from '../../arguments.js';

@@ -1,6 +1,6 @@
 // Computes the canonical id, skeletons and looks of a name, by which persons are compared.
 
-import { compareNames, type Person } from '../contract/person.js';
+import { compareNames, type Person } from '../core/contract/person.js';
 import { folded, foldedLook, isControl, writtenLook } from './folding.js';
 import { looksOf } from './looks.js';
 import { isAssigned, isIgnorable, pointsOf, textOfPoints, UNICODE_VERSION } from './unicode.js';

@@ -1,15 +1,15 @@
 // C87: names are compared with bundled tables, so every Node version gives the same result.
 
 import { describe, expect, test } from '@jest/globals';
-import { compareNames, type Likeness, type Person } from '../../../src/core/contract/person.js';
-import { nameProblem, personOf } from '../../../src/core/identity/person-name.js';
-import { CASES } from '../../../src/core/identity/tables/cases.js';
-import { CONFUSABLES } from '../../../src/core/identity/tables/confusables.js';
-import { DECOMPOSITIONS } from '../../../src/core/identity/tables/decompositions.js';
-import { FOLDS } from '../../../src/core/identity/tables/folds.js';
-import { hasInvisibleCharacter, INVISIBLE_RANGES } from '../../../src/core/contract/invisible.js';
-import { decompose, isIgnorable, pointsOf, textOfPoints, UNICODE_VERSION } from '../../../src/core/identity/unicode.js';
-import { sized } from '../../fixtures/campaign.js';
+import { compareNames, type Likeness, type Person } from '../../src/core/contract/person.js';
+import { nameProblem, personOf } from '../../src/names/person-name.js';
+import { CASES } from '../../src/names/tables/cases.js';
+import { CONFUSABLES } from '../../src/names/tables/confusables.js';
+import { DECOMPOSITIONS } from '../../src/names/tables/decompositions.js';
+import { FOLDS } from '../../src/names/tables/folds.js';
+import { hasInvisibleCharacter, INVISIBLE_RANGES } from '../../src/core/contract/invisible.js';
+import { decompose, isIgnorable, pointsOf, textOfPoints, UNICODE_VERSION } from '../../src/names/unicode.js';
+import { sized } from '../fixtures/campaign.js';
 import { sampled } from './sampled.js';
 import { pairsOf } from './table-pairs.js';
 

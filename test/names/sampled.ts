@@ -1,4 +1,4 @@
-import { sized } from '../../fixtures/campaign.js';
+import { sized } from '../fixtures/campaign.js';
 
 /** All of them in a campaign, otherwise every twelfth. */
 export const sampled = <T>(items: readonly T[]): readonly T[] => {
