@@ -1,8 +1,11 @@
 // The engine of one process: live trees in memory, one store, and one transaction for all inputs of an event-loop tick.
 // A `LedgerWriter` decides whether this process is the only writer of the ledger or one of several.
 //
+// The path of an input: `submit`, `#enqueue`, `#runTick`, `#processTick`, `#reply` and `#startEffect`, which submits the
+// result of the effect.
+//
 // Invariants:
-//   E1. One drain runs at a time. It decides and commits, and only then runs callbacks and effects. One of several
+//   E1. One tick runs at a time. It decides and commits, and only then replies and starts effects. One of several
 //       workers decides the next tick, of other trees, while a commit is in flight. Ticks end in their order.
 //   E2. A failed commit stops the engine: it acknowledges nothing of that batch or of a later one, and runs no more
 //       effects (D2), until a restart has opened the ledger again with empty memory.
@@ -14,14 +17,14 @@
 //       decides the same inputs again. No callback or effect of the lost decision runs.
 
 import { InvariantError } from '../core/errors.js';
-import type { RunTermination } from '../kernel/decision.js';
+import type { Decision, RunTermination } from '../kernel/decision.js';
 import type { Tree } from '../kernel/tree.js';
 import type { ErasureResult, LogHead } from './ports/ledger/ledger-store.js';
 import type { GrownTree } from './ports/ledger/shared-store.js';
 import { checkExternalHead } from '../core/ledger/verification/check-external-head.js';
 import { eraseCaseContent } from './erase-case-content.js';
-import { EffectStarter } from './effect-starter.js';
-import { EffectRunner } from './effect-runner.js';
+import { EffectRunner, type EffectOutcome } from './effect-runner.js';
+import { explainedRejections } from './explained-rejections.js';
 import { HeadWriter } from './head-writer.js';
 import { InputQueue, LIMITS, QUEUE_MAX, SHARED_LIMITS } from './tick/input-queue.js';
 import type { LiveTrees } from './trees/live-trees.js';
@@ -34,13 +37,13 @@ import { refuseInput } from './refuse-input.js';
 import type { SuspendableParts } from './suspension.js';
 import { lostInputs } from './tick/lost-inputs.js';
 import { decisionsSubmission, resultSubmission, sharedWakeSubmission, wakeSubmission } from './tick/submissions.js';
-import type { QueuedInput } from './tick/input-outcome.js';
-import { reportMissed } from './tick/report-missed.js';
+import type { InputOutcome, IssuedCommand, QueuedInput } from './tick/input-outcome.js';
 import { Tick, type TickOptions } from './tick/tick.js';
 import { Timestamps } from './timestamps.js';
 import { DRAIN_MS, Timers, waitAtMost, type LoadedTimers } from './timers.js';
 import type { SubmissionResult, Recovery, Submission, TreeEngine } from './tree-engine.js';
 import { ParkedInputs } from './parked-inputs.js';
+import { PendingResponses } from './pending-responses.js';
 import { IntegrationWaiters } from './writers/integration-waiters.js';
 import type { CommittedTick, LedgerWriter, SharedEngineAccess } from './writers/ledger-writer.js';
 
@@ -51,7 +54,6 @@ export class LedgerEngine implements TreeEngine {
   readonly #options: SuspendableParts;
   readonly #writer: LedgerWriter;
   readonly #effectRunner: EffectRunner;
-  readonly #effectStarter: EffectStarter;
   readonly #trees: LiveTrees;
   readonly #timers: Timers;
   readonly #reservations: Reservations;
@@ -60,6 +62,7 @@ export class LedgerEngine implements TreeEngine {
   readonly #restarts = new Restarts();
   /** What waits until the step of another input has ended. */
   readonly #parked: ParkedInputs;
+  readonly #responses = new PendingResponses();
   readonly #steps: StepLookup;
   /** Heads of the current epoch; null before the start. */
   #heads: HeadWriter | null = null;
@@ -75,21 +78,9 @@ export class LedgerEngine implements TreeEngine {
     this.#writer = writer;
     this.#reservations = writer.reservations;
     this.#effectRunner = new EffectRunner(options.effects, this.#reservations);
-    this.#effectStarter = new EffectStarter({
-      runner: this.#effectRunner,
-      permit: (sentAt) => writer.permitEffect(sentAt),
-      epoch: () => (this.#restarts.failure === null ? this.#heads : null),
-      onOutcome: (tree_id, effect, outcome) => this.#record(tree_id, resultSubmission(effect, outcome, false)),
-      onDecisions: (tree_id, command, found) => this.#record(tree_id, decisionsSubmission(command, found)),
-      onFailed: (error) => this.#fail(error),
-    });
-    this.#queue = new InputQueue({
-      limits: writer.sharesTrees ? SHARED_LIMITS : LIMITS,
-      defer: options.defer,
-      process: (items, onSent) => this.#processBatch(items, onSent),
-      onEnded: () => this.#evict(),
-    });
-    this.#parked = new ParkedInputs(options.clock, (item) => this.#queue.push(item));
+    const limits = writer.sharesTrees ? SHARED_LIMITS : LIMITS;
+    this.#queue = new InputQueue({ limits, defer: options.defer });
+    this.#parked = new ParkedInputs(options.clock, (item) => this.#push(item));
     this.#trees = openLiveTrees(options, writer.treeLengths);
     this.#steps = new StepLookup({
       ...{ store: options.store, queue: this.#queue, trees: this.#trees, parked: this.#parked },
@@ -107,46 +98,11 @@ export class LedgerEngine implements TreeEngine {
       store: options.store,
       trees: this.#trees,
       ...{ effectRunner: this.#effectRunner, reservations: this.#reservations, counters: writer.counters },
-      ...{ secrets: options.secrets, observer: options.tickObserver, log: options.log },
-      time: () => this.#timestamps.now(),
+      ...{ secrets: options.secrets, observer: options.tickObserver, overlay: options.overlay },
+      timestamps: this.#timestamps,
       sharesTrees: writer.sharesTrees,
-      park: writer.sharesTrees ? (item) => this.#parked.park(item) : null,
-      overlay: () => options.overlay?.current() ?? null,
-      listener: {
-        onReply: (tree_id, reply) => options.listener.onReply(tree_id, reply),
-        onEnded: (tree_id, ending) => this.#handleRunEnd(tree_id, ending),
-        onTimers: (tree_id, timers) => this.#timers.set(tree_id, timers),
-      },
+      parked: writer.sharesTrees ? this.#parked : null,
     };
-  }
-
-  /** The engine as recovery and a shared writer use it. */
-  readonly #access: SharedEngineAccess = {
-    submit: (tree_id, submission) => this.#submitOwn(tree_id, submission),
-    peek: (tree_id) => this.#inspect(tree_id, (tree) => tree),
-    load: (tree_ids) => this.#queue.runExclusive(() => this.#trees.load(tree_ids)),
-    reserve: (tree) => this.#reservations.restore(tree),
-    arm: ({ tree_id, timers }) => this.#timers.set(tree_id, timers),
-    armLater: (tree_id, at) => this.#timers.setLater(tree_id, at),
-    refreshAll: () =>
-      this.#queue.runExclusive(async () => {
-        await this.#refresh([...this.#trees.ids]);
-        this.#parked.releaseUnless((tree_id) => this.#trees.peek(tree_id) !== null);
-      }),
-    refreshGrown: (trees) => {
-      const isBehind = ({ tree_id, length }: GrownTree): boolean =>
-        (this.#trees.peek(tree_id)?.head.seq ?? length) < length;
-      if (!trees.some(isBehind)) return Promise.resolve();
-      return this.#queue.runExclusive(() => this.#refresh(trees.filter(isBehind).map(({ tree_id }) => tree_id)));
-    },
-    refreshLocked: (tree_ids) => this.#refresh(tree_ids),
-    laterTrees: () => this.#trees.later.ids,
-    fireDue: (tree_ids) => this.#timers.loadNow(tree_ids),
-    fail: (error) => this.#fail(error),
-  };
-
-  start(): Promise<Recovery> {
-    return this.#becomeWriter(() => Promise.resolve());
   }
 
   submit(tree_id: string, submission: Submission): Promise<SubmissionResult> {
@@ -155,6 +111,148 @@ export class LedgerEngine implements TreeEngine {
     const isFull = this.#queue.size >= QUEUE_MAX;
     const refused = refuseInput(this.#options.effects, submission) ?? (isFull ? queueFullError(QUEUE_MAX) : null);
     return refused === null ? this.#enqueue(tree_id, submission) : Promise.reject(refused);
+  }
+
+  #enqueue(tree_id: string, submission: Submission): Promise<SubmissionResult> {
+    return new Promise((resolve, reject) => {
+      const queuedAt = this.#options.tickObserver?.now() ?? 0;
+      if (this.#restarts.failure !== null) reject(ledgerUnavailableError(this.#restarts.failure));
+      else this.#push({ tree_id, submission, resolve, reject, queuedAt });
+    });
+  }
+
+  #push(item: QueuedInput): void {
+    this.#queue.push(item);
+    this.#queue.scheduleTick(this.#runTick);
+  }
+
+  /** Runs one tick: all inputs of one turn of the event loop. Never rejects: a failure stops the engine (E2). */
+  readonly #runTick = async (items: readonly QueuedInput[]): Promise<void> => {
+    const tick = new Tick(this.#tickOptions, items);
+    this.#lastTick = this.#processTick(tick, this.#lastTick).catch((error: unknown) => this.#failTick(tick, error));
+    await this.#lastTick;
+    this.#queue.endTick(items);
+    this.#evict();
+    this.#queue.scheduleTick(this.#runTick);
+  };
+
+  /** One transaction: looks up and decides all inputs, commits what they decide, then replies and starts effects. */
+  async #processTick(tick: Tick, before: Promise<void>): Promise<void> {
+    this.#refuseFailed();
+    const locking = this.#writer.lockContested(tick);
+    if (locking !== null) await locking;
+    await tick.lookUp();
+    await tick.decide();
+    this.#refuseFailed();
+    const committing = this.#writer.commit(tick);
+    if (locking === null) this.#queue.allowNextTick(tick.items);
+    const committed = await committing;
+    tick.times.markCommitted();
+    // E1. Ticks end in their order.
+    await before;
+    this.#refuseFailed();
+    if (committed !== null) this.#publishCommit(tick, committed);
+    this.#queue.postpone(tick.postponed);
+    const overtaken = committed?.overtaken ?? NO_TREES;
+    if (overtaken.size > 0) await this.#catchUp(tick, overtaken);
+    const durable = tick.outcomes.filter(({ tree_id }) => !overtaken.has(tree_id));
+    tick.times.report(durable, this.#trees.peek);
+    for (const outcome of durable) this.#reply(outcome);
+    for (const { issued } of durable) for (const command of issued) this.#startEffect(command, committed?.sentAt);
+    this.#parked.release(durable.map(({ tree_id }) => tree_id));
+  }
+
+  /** E2. The only writer has one tick at a time, so its own failure ends the tick. */
+  #refuseFailed(): void {
+    const { failure } = this.#restarts;
+    if (this.#writer.sharesTrees && failure !== null) throw ledgerUnavailableError(failure);
+  }
+
+  #publishCommit({ outcomes }: Tick, { batch, result }: CommittedTick): void {
+    if (this.#heads === null) throw new InvariantError('the engine was not started');
+    if (batch.trees.length === 0) return;
+    this.#options.commitObserver?.onCommitted(batch, result, this.#trees.peek);
+    const shouldWrite = outcomes.some(({ checkpoint }) => checkpoint);
+    this.#heads.onCommitted(result, shouldWrite);
+  }
+
+  /** E6. Folds the trees again, with the entries of the other worker, and decides the inputs of this tick again. */
+  async #catchUp(tick: Tick, overtaken: ReadonlySet<string>): Promise<void> {
+    for (const tree_id of overtaken) {
+      this.#reservations.forget(tree_id);
+      const since = tick.batch.firstSeq(tree_id);
+      this.#report(tree_id, await this.#trees.foldAgain(tree_id, since));
+    }
+    this.#queue.postpone(lostInputs(tick.outcomes, overtaken));
+    this.#parked.release([...overtaken]);
+  }
+
+  /** Answers the submitter of an input that is durable. */
+  #reply({ item, tree_id, decisions, result }: InputOutcome): void {
+    const { input, expectsResponse } = item.submission;
+    const isNew = !result.refused && result.repeat_of === null;
+    // Before the decisions are reported: they may have the response.
+    const response = expectsResponse === true && isNew ? this.#responses.add(input.run_id, input.input_id) : undefined;
+    this.#report(tree_id, decisions);
+    for (const decision of decisions) {
+      for (const rejection of explainedRejections(decision)) {
+        this.#options.log.info('a proposal does not match its schema', rejection);
+      }
+    }
+    item.resolve(response === undefined ? result : { ...result, response });
+  }
+
+  /** Reports decisions to callers and timers of this process. Another worker may have made them: it runs the effects. */
+  #report(tree_id: string, decisions: readonly Decision[]): void {
+    for (const { replies, ended, timers } of decisions) {
+      for (const reply of replies) this.#responses.resolve(reply);
+      for (const ending of ended) this.#reportEnd(tree_id, ending);
+      if (timers.length > 0) this.#timers.set(tree_id, timers);
+    }
+  }
+
+  #reportEnd(tree_id: string, ending: RunTermination): void {
+    this.#timers.clearRun(ending.run_id);
+    // Every later input would be refused. A later request for the tree folds it again.
+    if (ending.run_id === tree_id) this.#trees.drop(tree_id);
+    this.#responses.endRun(ending.run_id);
+    this.#options.listener.onEnded(tree_id, ending);
+  }
+
+  /** Runs an effect, or asks decision points, once it is permitted. @param sentAt when its commit was sent */
+  #startEffect(issued: IssuedCommand, sentAt = -Infinity): void {
+    const permission = this.#writer.permitEffect(sentAt);
+    if (permission === null) {
+      this.#runEffect(issued);
+      return;
+    }
+    const before = this.#epoch;
+    // The permission may come after the engine has failed, when a restart settles the effect.
+    const isOver = (): boolean => before === null || before !== this.#epoch;
+    permission.then(
+      () => (isOver() ? undefined : this.#runEffect(issued)),
+      // Without permission another worker may settle the effect. A restart settles it if no other worker does.
+      (error: unknown) => (isOver() ? undefined : this.#fail(error)),
+    );
+  }
+
+  /** The result is an input again. */
+  #runEffect({ tree_id, command }: IssuedCommand): void {
+    if (command.kind === 'gather') {
+      const asking = this.#effectRunner.ask(command.request);
+      void asking.then((decisions) => this.#record(tree_id, decisionsSubmission(command, decisions)));
+      return;
+    }
+    const { effect } = command;
+    const record = (outcome: EffectOutcome): void => this.#record(tree_id, resultSubmission(effect, outcome, false));
+    const outcome = this.#effectRunner.run(effect);
+    if (outcome instanceof Promise) void outcome.then(record);
+    else record(outcome);
+  }
+
+  /** What was executed must be recorded. If that fails, the engine stops and the next start settles the intent. */
+  #record(tree_id: string, submission: Submission): void {
+    this.#enqueue(tree_id, submission).catch((error: unknown) => this.#fail(error));
   }
 
   readonly peek = (tree_id: string): Promise<Tree | null> => this.inspect(tree_id, (tree) => tree);
@@ -199,6 +297,54 @@ export class LedgerEngine implements TreeEngine {
     return { ...this.#restarts.condition, laterTrees: this.#trees.later.count };
   }
 
+  #inspect<T>(tree_id: string, work: (tree: Tree | null) => T): Promise<T> {
+    // Never during a tick: the tree may have uncommitted decisions, or be folded twice.
+    return this.#queue.runExclusive(async () => {
+      if (this.#restarts.unavailability !== null) throw this.#restarts.unavailability;
+      if (this.#writer.sharesTrees) await this.#refresh([tree_id]);
+      const inspected = work(await this.#trees.get(tree_id));
+      this.#evict();
+      return inspected;
+    });
+  }
+
+  #timersOf(tree_ids: readonly string[]): Promise<LoadedTimers> {
+    return this.#queue.runExclusive(async () => {
+      if (this.#stopped || this.#restarts.failure !== null) return new Map<string, null>();
+      const timers = await this.#trees.timersOf(tree_ids, this.#options.log);
+      this.#evict();
+      return timers;
+    });
+  }
+
+  #fire(tree_id: string, run_id: string, at: string): Promise<unknown> {
+    // A timer may start an effect. A worker that can execute it claims the tree when its timer is due.
+    if (this.#options.effects.isElsewhere) return NOTHING;
+    const createWake = this.#writer.sharesTrees ? sharedWakeSubmission : wakeSubmission;
+    return this.#submitOwn(tree_id, createWake(run_id, at));
+  }
+
+  /** Submits an input of the engine itself, which is accepted during recovery too. */
+  #submitOwn(tree_id: string, submission: Submission): Promise<SubmissionResult> {
+    return this.#stopped ? Promise.reject(closedError()) : this.#enqueue(tree_id, submission);
+  }
+
+  #evict(): void {
+    this.#trees.evict(({ tree_id, pending }) => pending.length > 0 || this.#queue.isProcessing(tree_id));
+  }
+
+  /** Adds what other workers have appended to these trees. */
+  async #refresh(tree_ids: readonly string[]): Promise<void> {
+    for (const [tree_id, decisions] of await this.#trees.refresh(tree_ids)) {
+      this.#report(tree_id, decisions);
+      this.#parked.release([tree_id]);
+    }
+  }
+
+  start(): Promise<Recovery> {
+    return this.#becomeWriter(() => Promise.resolve());
+  }
+
   restart(): Promise<Recovery> {
     if (this.#stopped) return Promise.reject(closedError());
     return this.#restarts.runOnce(() => this.#restart());
@@ -213,6 +359,7 @@ export class LedgerEngine implements TreeEngine {
     await waitAtMost(this.#options.clock, DRAIN_MS, this.#effectRunner.waitUntilIdle());
     await this.#queue.waitUntilIdle();
     this.#parked.rejectAll(closedError());
+    this.#responses.rejectAll(closedError());
     // Inputs recorded meanwhile may have set timers.
     this.#timers.clear();
     await this.#heads?.stop(() => this.#restarts.failure !== null);
@@ -266,120 +413,39 @@ export class LedgerEngine implements TreeEngine {
     }
   }
 
-  #inspect<T>(tree_id: string, work: (tree: Tree | null) => T): Promise<T> {
-    // Never during a tick: the tree may have uncommitted decisions, or be folded twice.
-    return this.#queue.runExclusive(async () => {
-      if (this.#restarts.unavailability !== null) throw this.#restarts.unavailability;
-      if (this.#writer.sharesTrees) await this.#refresh([tree_id]);
-      const inspected = work(await this.#trees.get(tree_id));
-      this.#evict();
-      return inspected;
-    });
+  /** The engine as recovery and a shared writer use it. */
+  readonly #access: SharedEngineAccess = {
+    submit: (tree_id, submission) => this.#submitOwn(tree_id, submission),
+    peek: (tree_id) => this.#inspect(tree_id, (tree) => tree),
+    load: (tree_ids) => this.#queue.runExclusive(() => this.#trees.load(tree_ids)),
+    reserve: (tree) => this.#reservations.restore(tree),
+    arm: ({ tree_id, timers }) => this.#timers.set(tree_id, timers),
+    armLater: (tree_id, at) => this.#timers.setLater(tree_id, at),
+    refreshAll: () =>
+      this.#queue.runExclusive(async () => {
+        await this.#refresh([...this.#trees.ids]);
+        this.#parked.releaseUnless((tree_id) => this.#trees.peek(tree_id) !== null);
+      }),
+    refreshGrown: (trees) => {
+      const isBehind = ({ tree_id, length }: GrownTree): boolean =>
+        (this.#trees.peek(tree_id)?.head.seq ?? length) < length;
+      if (!trees.some(isBehind)) return Promise.resolve();
+      return this.#queue.runExclusive(() => this.#refresh(trees.filter(isBehind).map(({ tree_id }) => tree_id)));
+    },
+    refreshLocked: (tree_ids) => this.#refresh(tree_ids),
+    laterTrees: () => this.#trees.later.ids,
+    fireDue: (tree_ids) => this.#timers.loadNow(tree_ids),
+    fail: (error) => this.#fail(error),
+  };
+
+  /** Identifies the epoch; null while the engine has failed. */
+  get #epoch(): HeadWriter | null {
+    return this.#restarts.failure === null ? this.#heads : null;
   }
 
-  #timersOf(tree_ids: readonly string[]): Promise<LoadedTimers> {
-    return this.#queue.runExclusive(async () => {
-      if (this.#stopped || this.#restarts.failure !== null) return new Map<string, null>();
-      const timers = await this.#trees.timersOf(tree_ids, this.#options.log);
-      this.#evict();
-      return timers;
-    });
-  }
-
-  #fire(tree_id: string, run_id: string, at: string): Promise<unknown> {
-    // A timer may start an effect. A worker that can execute it claims the tree when its timer is due.
-    if (this.#options.effects.isElsewhere) return NOTHING;
-    const createWake = this.#writer.sharesTrees ? sharedWakeSubmission : wakeSubmission;
-    return this.#submitOwn(tree_id, createWake(run_id, at));
-  }
-
-  /** Submits an input of the engine itself, which is accepted during recovery too. */
-  #submitOwn(tree_id: string, submission: Submission): Promise<SubmissionResult> {
-    return this.#stopped ? Promise.reject(closedError()) : this.#enqueue(tree_id, submission);
-  }
-
-  #enqueue(tree_id: string, submission: Submission): Promise<SubmissionResult> {
-    return new Promise((resolve, reject) => {
-      const queuedAt = this.#options.tickObserver?.now() ?? 0;
-      if (this.#restarts.failure !== null) reject(ledgerUnavailableError(this.#restarts.failure));
-      else this.#queue.push({ tree_id, submission, resolve, reject, queuedAt });
-    });
-  }
-
-  #processBatch(items: readonly QueuedInput[], onSent: () => void): Promise<void> {
-    const tick = this.#tick(items, onSent, this.#lastTick).catch((error: unknown) => this.#fail(error, items));
-    return (this.#lastTick = tick);
-  }
-
-  #evict(): void {
-    this.#trees.evict(({ tree_id, pending }) => pending.length > 0 || this.#queue.isProcessing(tree_id));
-  }
-
-  /** Runs one transaction: decides all inputs, commits them, then runs callbacks and effects. */
-  async #tick(items: readonly QueuedInput[], onSent: () => void, before: Promise<void>): Promise<void> {
-    const tick = new Tick(this.#tickOptions);
-    const tree_ids = [...new Set(items.map(({ tree_id }) => tree_id))];
-    this.#refuseFailed();
-    const decide = (): Promise<void> => tick.process(items).then(() => this.#refuseFailed());
-    const committed = await this.#writer.commit(tick, decide, tree_ids, onSent);
-    tick.times.markCommitted();
-    await before;
-    this.#refuseFailed();
-    const overtaken = committed?.overtaken ?? NO_TREES;
-    if (committed !== null) this.#reportCommit(tick, committed);
-    this.#queue.postpone(tick.postponed);
-    if (overtaken.size > 0) await this.#catchUp(tick, overtaken);
-    const durable = tick.outcomes.filter(({ tree_id }) => !overtaken.has(tree_id));
-    tick.times.report(durable, this.#trees.peek);
-    for (const { afterCommit } of durable) for (const callback of afterCommit) callback();
-    for (const { issued } of durable)
-      for (const command of issued) this.#effectStarter.start(command, committed?.sentAt);
-    this.#parked.release(durable.map(({ tree_id }) => tree_id));
-  }
-
-  /** E2. The only writer has one tick at a time, so its own failure ends the tick. */
-  #refuseFailed(): void {
-    const { failure } = this.#restarts;
-    if (this.#writer.sharesTrees && failure !== null) throw ledgerUnavailableError(failure);
-  }
-
-  #reportCommit({ outcomes }: Tick, { batch, result }: CommittedTick): void {
-    if (this.#heads === null) throw new InvariantError('the engine was not started');
-    if (batch.trees.length === 0) return;
-    this.#options.commitObserver?.onCommitted(batch, result, this.#trees.peek);
-    const shouldWrite = outcomes.some(({ checkpoint }) => checkpoint);
-    this.#heads.onCommitted(result, shouldWrite);
-  }
-
-  /** E6. Folds the trees again, with the entries of the other worker, and decides the inputs of this tick again. */
-  async #catchUp(tick: Tick, overtaken: ReadonlySet<string>): Promise<void> {
-    for (const tree_id of overtaken) {
-      this.#reservations.forget(tree_id);
-      const since = tick.batch.firstSeq(tree_id);
-      reportMissed(this.#tickOptions.listener, tree_id, await this.#trees.foldAgain(tree_id, since));
-    }
-    this.#queue.postpone(lostInputs(tick.outcomes, overtaken));
-    this.#parked.release([...overtaken]);
-  }
-
-  /** Adds what other workers have appended to these trees. */
-  async #refresh(tree_ids: readonly string[]): Promise<void> {
-    for (const [tree_id, decisions] of await this.#trees.refresh(tree_ids)) {
-      reportMissed(this.#tickOptions.listener, tree_id, decisions);
-      this.#parked.release([tree_id]);
-    }
-  }
-
-  #handleRunEnd(tree_id: string, ending: RunTermination): void {
-    this.#timers.clearRun(ending.run_id);
-    // Every later input would be refused. A later request for the tree folds it again.
-    if (ending.run_id === tree_id) this.#trees.drop(tree_id);
-    this.#options.listener.onEnded(tree_id, ending);
-  }
-
-  /** What was executed must be recorded. If that fails, the engine stops and the next start settles the intent. */
-  #record(tree_id: string, submission: Submission): void {
-    this.#enqueue(tree_id, submission).catch((error: unknown) => this.#fail(error));
+  async #failTick(tick: Tick, error: unknown): Promise<void> {
+    await this.#writer.unlock(tick, error);
+    this.#fail(error, tick.items);
   }
 
   /** Stops all work until a restart. `inputs` are no longer in the queue. */
@@ -396,5 +462,6 @@ export class LedgerEngine implements TreeEngine {
     // Also after the first failure: a tick that was being decided may have left inputs for later.
     for (const item of [...inputs, ...this.#queue.drain()]) item.reject(ledgerUnavailableError(error));
     this.#parked.rejectAll(ledgerUnavailableError(error));
+    this.#responses.rejectAll(ledgerUnavailableError(error));
   }
 }

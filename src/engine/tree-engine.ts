@@ -5,7 +5,7 @@ import type { RecordedInput } from '../core/contract/run/entry.js';
 import type { CancelReason } from '../core/contract/free-text.js';
 import type { Interpretation } from '../kernel/interpreter/interpreter.js';
 import type { Tree } from '../kernel/tree.js';
-import type { RunTermination, Reply } from '../kernel/decision.js';
+import type { RunTermination } from '../kernel/decision.js';
 import type { Clock } from './ports/clock.js';
 import type {
   Batch,
@@ -66,6 +66,8 @@ export interface Submission {
   readonly caseLabel?: CaseLabelVersion;
   /** The caller knows that the input starts no effect, such as a vote on an act that an operator executes. */
   readonly startsNoEffect?: true;
+  /** The caller waits for the response to the input: `SubmissionResult.response`. */
+  readonly expectsResponse?: true;
 }
 
 export interface SubmissionResult {
@@ -75,11 +77,16 @@ export interface SubmissionResult {
    * The seq of the first input if this input id was committed before (this call then changed nothing); null otherwise.
    */
   readonly repeat_of: number | null;
+  /**
+   * The response to the input, once it is durable; null if its run ends without one. Often a later input brings it, such
+   * as the result of an effect. Absent if the caller did not expect it, or if this call changed nothing. It rejects with
+   * LedgerError LEDGER_UNAVAILABLE if the engine fails before, and with RunError CLOSED if the engine stops.
+   */
+  readonly response?: Promise<string | null>;
 }
 
 /** Notifications to the embedding service, always after the commit. */
 export interface EngineListener {
-  onReply(tree_id: string, reply: Reply): void;
   onEnded(tree_id: string, ending: RunTermination): void;
   /** The ledger cannot be written: nothing is acknowledged or executed until a restart. Called once per failure. */
   onFailed(error: unknown): void;
@@ -107,7 +114,10 @@ export interface EngineCondition {
   readonly laterTrees: number;
 }
 
-/** Executes effects for an engine. A local read must return synchronously; a throw is an unknown outcome. */
+/**
+ * Executes effects for an engine. A local read must return synchronously; a throw is an unknown outcome.
+ * @see EffectGateway in src/host/effect-gateway.ts, which chooses the executor of each effect
+ */
 export interface Effects {
   gather(request: SandboxRequest): SandboxFacts;
   /** Asks a decision point. A throw is no answer, which denies. Absent: there is no way to ask. */
@@ -130,6 +140,9 @@ export interface Effects {
 
 /**
  * Orders the inputs of each tree, commits the kernel's decisions, and then acts on them. It decides nothing else.
+ *
+ * @see LedgerEngine in ledger-engine.ts, the implementation, and AdmittedEngine in src/runtime/storage, the same behind
+ * the storage guard
  *
  * Guarantees, which one conformance suite tests for every engine:
  *  1. A tree has one writer; its inputs take effect one after another.

@@ -50,7 +50,7 @@ import { PolicyCache } from '../runtime/policy-cache.js';
 import type { CheckEffects } from '../features/sessions/checks/check-effects.js';
 import type { SessionRuns } from '../features/sessions/session-runs.js';
 import { installedFeatures } from '../kernel/tree-feature.js';
-import { admittedEngine } from '../runtime/storage/admitted-engine.js';
+import { AdmittedEngine } from '../runtime/storage/admitted-engine.js';
 import { StorageGuard } from '../runtime/storage/storage-guard.js';
 import { RunRecordWriter } from '../runtime/ledger/run-record-writer.js';
 import { shippedContract } from '../runtime/shipped-contract.js';
@@ -151,12 +151,11 @@ export function wire(
   const engineParts = { clock, log, effects, secrets, listener, defer, replayPoints, overlay, tickObserver };
   const beforeRecovery = storage.withReserve(createLedgerChecks(environment, records, log));
   const engine = createEngine(environment, options, { ...engineParts, beforeRecovery, meter: storage });
-  opened.push(() => agents.release());
   opened.push(() => calls.abort());
   opened.push(() => engine.stop());
   opened.push(() => checkEffects.close((part) => part.abort()));
   opened.push(() => restarts?.close());
-  const admitted = admittedEngine(engine, storage);
+  const admitted = new AdmittedEngine(engine, storage);
   agents.attach(admitted);
   return { ...parts, engine: admitted, policyCache, history, overlay, readClock, ids, clock, pace, keepAlive };
 }
@@ -215,17 +214,13 @@ function createReplayPointRecorder(
 
 type ListenerParts = Pick<
   TurnpikeComponents,
-  'agents' | 'storage' | 'highRisk' | 'sessions' | 'runRecords' | 'replayPoints' | 'restarts' | 'log'
+  'agents' | 'storage' | 'highRisk' | 'runRecords' | 'replayPoints' | 'restarts' | 'log'
 >;
 
 const createListener = (
-  { agents, storage, highRisk, sessions, runRecords, replayPoints, restarts, log }: ListenerParts,
+  { agents, storage, highRisk, runRecords, replayPoints, restarts, log }: ListenerParts,
   { onLedgerFailed }: Pick<TurnpikeOptions, 'onLedgerFailed'>,
 ): EngineListener => ({
-  onReply: (tree_id, reply) => {
-    if (reply.run_id === tree_id) sessions.current?.reply(tree_id, reply);
-    else agents.onReply(tree_id, reply);
-  },
   onEnded: (tree_id, ending) => {
     agents.onEnded(tree_id, ending);
     highRisk.current?.onRunEnded(ending);
@@ -235,7 +230,6 @@ const createListener = (
     storage.releaseReserveIfLow();
     agents.onFailed(error);
     highRisk.current?.onEngineFailed();
-    sessions.current?.rejectPending(error);
     runRecords.stop();
     replayPoints?.stop();
     restarts?.onEngineFailed();

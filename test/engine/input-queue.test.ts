@@ -9,18 +9,22 @@ import { turns } from './start-tree.js';
 function openQueue(limits = SHARED_LIMITS) {
   const ticks: { readonly trees: readonly string[]; readonly send: () => void; readonly end: () => void }[] = [];
   let endings = 0;
-  const queue = new InputQueue({
-    limits,
-    defer: (task) => void setImmediate(task),
-    process: (items, send) =>
-      new Promise((end) => {
-        ticks.push({ trees: items.map(({ tree_id }) => tree_id), send, end });
-      }),
-    onEnded: () => {
-      endings += 1;
-    },
-  });
-  const push = (...trees: readonly string[]): void => trees.forEach((tree) => queue.push(inputOf(tree)));
+  const queue = new InputQueue({ limits, defer: (task) => void setImmediate(task) });
+  const runTick = (items: readonly QueuedInput[]): Promise<void> =>
+    new Promise((resolve) => {
+      const end = (): void => {
+        endings += 1;
+        queue.endTick(items);
+        queue.scheduleTick(runTick);
+        resolve();
+      };
+      ticks.push({ trees: items.map(({ tree_id }) => tree_id), send: () => queue.allowNextTick(items), end });
+    });
+  const push = (...trees: readonly string[]): void =>
+    trees.forEach((tree) => {
+      queue.push(inputOf(tree));
+      queue.scheduleTick(runTick);
+    });
   return { queue, ticks, push, endings: () => endings };
 }
 

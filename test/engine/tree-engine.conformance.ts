@@ -7,7 +7,14 @@ import { artifactRef, type Artifact } from '../../src/core/contract/artifact-ref
 import type { Effect, EffectResult } from '../../src/core/contract/run/effect.js';
 import type { Entry } from '../../src/core/contract/run/entry.js';
 import { canonicalJson } from '../../src/core/contract/canonical-json.js';
-import type { EngineListener, Effects, NewInput, Recovery, TreeEngine } from '../../src/engine/tree-engine.js';
+import type {
+  EngineListener,
+  Effects,
+  NewInput,
+  Recovery,
+  SubmissionResult,
+  TreeEngine,
+} from '../../src/engine/tree-engine.js';
 import { InvariantError, LedgerError } from '../../src/core/errors.js';
 import type { ExternalHeadStore, LedgerStore } from '../../src/engine/ports/ledger/ledger-store.js';
 import type { RunTermination, Reply } from '../../machines/emission.js';
@@ -30,18 +37,18 @@ export interface EngineHarness {
   stop(): Promise<void>;
 }
 
-/** The outside world as the suite simulates it, with the notifications that it received. */
+/** The outside world as the suite simulates it, with the notifications and responses that it received. */
 export class World implements Effects, EngineListener {
   readonly performed: Effect[] = [];
   readonly settled: Effect[] = [];
-  readonly replies: Reply[] = [];
+  readonly replies: Pick<Reply, 'input_id' | 'response'>[] = [];
   readonly endings: RunTermination[] = [];
   failure: unknown = null;
   isElsewhere = false;
   readonly restarts: Recovery[] = [];
   /** Called when an effect runs. */
   onPerform: (effect: Effect) => EffectResult | Promise<EffectResult> = () => ({ status: 'done', result: {} });
-  onAnyReply: (reply: Reply) => void = () => undefined;
+  onAnyReply: () => void = () => undefined;
 
   gather = () => ({ paths: [ABSENT], usage: { bytes: 0, files: 0 } });
   run = (effect: Effect) => {
@@ -52,9 +59,12 @@ export class World implements Effects, EngineListener {
     this.settled.push(effect);
     return { status: 'failed', cause: 'INTERRUPTED' };
   };
-  onReply = (_tree: string, reply: Reply) => {
-    this.replies.push(reply);
-    this.onAnyReply(reply);
+  /** Collects the response to an input. */
+  collect = async (input_id: string, responding: Promise<string | null>) => {
+    const response = await responding.catch(() => null);
+    if (response === null) return;
+    this.replies.push({ input_id, response });
+    this.onAnyReply();
   };
   onEnded = (_tree: string, ending: RunTermination) => void this.endings.push(ending);
   onFailed = (error: unknown) => {
@@ -301,6 +311,56 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       expect(recorded).toBe(1);
     });
 
+    test('guarantee 6: the promise of an input has its response, which the result of an effect brings', async () => {
+      const tree = 'run_conform0040';
+      await start(harness, tree);
+      let finish = (): void => undefined;
+      harness.world.onPerform = () =>
+        new Promise((resolve) => (finish = () => resolve({ status: 'done', result: { bytes_written: 1 } })));
+      const { response, ...result } = await submitProposal(harness, tree, WRITE, 'w', true);
+      expect(result).toEqual({ refused: false, repeat_of: null });
+      finish();
+      const seq = (await entriesOf(harness.store, tree)).findIndex(
+        (entry) => entry.type === 'input' && entry.body.input_id === 'w',
+      );
+      expect(await response).toBe((await harness.engine.awaitStep(tree, `${tree}.1`, seq))?.response);
+      const repeated = await submitProposal(harness, tree, WRITE, 'w', true);
+      expect(repeated).toEqual({ refused: false, repeat_of: seq });
+    });
+
+    test('guarantee 6, A2: a run that is cancelled during a step ends after the response', async () => {
+      const tree = 'run_conform0041';
+      await start(harness, tree);
+      let finish = (): void => undefined;
+      harness.world.onPerform = () =>
+        new Promise((resolve) => (finish = () => resolve({ status: 'failed', cause: 'INTERRUPTED' })));
+      const { response } = await submitProposal(harness, tree, WRITE, 'w');
+      await submit(harness, tree, { kind: 'cancel', run_id: tree, input_id: 'cancel', reason: 'operator' });
+      finish();
+      expect(await response).toContain('EXECUTION_ERROR');
+      await until(() => harness.world.endings.some(({ run_id }) => run_id === tree));
+    });
+
+    test('guarantee 9: the response is rejected if the engine fails or stops before', async () => {
+      const [tree, other] = ['run_conform0042', 'run_conform0043'];
+      for (const each of [tree, other]) await start(harness, each, { link: 'remote', idle_ms: 60_000 });
+      let finish = (): void => undefined;
+      harness.world.onPerform = () =>
+        new Promise((resolve) => (finish = () => resolve({ status: 'failed', cause: 'INTERRUPTED' })));
+      const { response } = await submitProposal(harness, tree, WRITE, 'w');
+      await failCommit(harness, other);
+      await expect(response).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+      finish();
+      await harness.engine.restart();
+      const { response: last } = await submitProposal(harness, other, WRITE, 'w');
+      const stopped = harness.engine.stop();
+      await turns(5);
+      harness.clock.advance(60_000);
+      await stopped;
+      await expect(last).rejects.toMatchObject({ code: 'CLOSED' });
+      finish();
+    });
+
     test('guarantee 7, S4-24 C50: an ended run does not change, and the attempt is recorded', async () => {
       const tree = 'run_conform0009';
       await start(harness, tree);
@@ -340,8 +400,8 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
     });
 
     test.each([
-      ['fails, not written', { settled: 1, replies: 1 }],
-      ['fails, but written', { settled: 0, replies: 0 }],
+      ['fails, not written', { settled: 1 }],
+      ['fails, but written', { settled: 0 }],
     ] as const)(
       'guarantee 9, D2: when a commit %s, a restart settles the rest and the run continues',
       async (how, told) => {
@@ -367,7 +427,8 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
         expect(harness.engine.condition).toEqual({ state: 'running', permanentCode: null, laterTrees: 0 });
         expect(harness.world.performed).toHaveLength(1);
         expect(harness.world.settled).toHaveLength(told.settled);
-        expect(harness.world.replies).toHaveLength(told.replies);
+        // The caller got the failure: the response of the recovery is for a repeated request.
+        expect(harness.world.replies).toEqual([]);
         expect(await think(harness, tree, 'again', true)).toEqual({ refused: false, repeat_of: null });
         expect((await think(harness, tree, 'again', true)).repeat_of).toEqual(expect.any(Number));
         const entries = await entriesOf(harness.store, tree);
@@ -536,13 +597,23 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
   });
 }
 
-export async function propose(
+export const WRITE = proposal('WRITE_FILE', { path: '/sandbox/a.txt', content: 'x' });
+
+/** Submits a proposal, and collects its response. */
+export async function propose(...proposed: Parameters<typeof submitProposal>) {
+  const [{ world }, , , input_id] = proposed;
+  const { response, ...result } = await submitProposal(...proposed);
+  if (response !== undefined) void world.collect(input_id, response);
+  return result;
+}
+
+export function submitProposal(
   harness: EngineHarness,
   tree: string,
   payload: object,
   input_id: string,
   rememberInputId = false,
-) {
+): Promise<SubmissionResult> {
   const artifact: Artifact = { kind: 'raw_payload', case_id: 'case-1', bytes: Buffer.from(JSON.stringify(payload)) };
   const input: NewInput = {
     kind: 'proposal',
@@ -551,14 +622,15 @@ export async function propose(
     payload: artifactRef(artifact),
     tokens: null,
   };
-  return harness.engine.submit(tree, { input, materials: [artifact], rememberInputId });
+  const submission = { input, materials: [artifact], rememberInputId, expectsResponse: true } as const;
+  return harness.engine.submit(tree, submission);
 }
 
 export const think = (harness: EngineHarness, tree: string, input_id: string, rememberInputId = false) =>
   propose(harness, tree, proposal('THINK', {}), input_id, rememberInputId);
 
 export const write = (harness: EngineHarness, tree: string, input_id: string) =>
-  propose(harness, tree, proposal('WRITE_FILE', { path: '/sandbox/a.txt', content: 'x' }), input_id);
+  propose(harness, tree, WRITE, input_id);
 
 const isThought = (entry: Entry): boolean => entry.type === 'step_trace' && entry.body.action === 'THINK';
 

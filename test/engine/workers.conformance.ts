@@ -8,7 +8,17 @@ import type { SharedLedgerStore } from '../../src/engine/ports/ledger/shared-sto
 import type { FaultySharedStore } from '../fixtures/faulty-shared-store.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
 import { ABSENT, proposal } from '../fixtures/tree.js';
-import { entriesOf, propose, resultsOf, think, until, write, type EngineHarness } from './tree-engine.conformance.js';
+import {
+  entriesOf,
+  propose,
+  resultsOf,
+  submitProposal,
+  think,
+  until,
+  write,
+  WRITE,
+  type EngineHarness,
+} from './tree-engine.conformance.js';
 import { start } from './start-tree.js';
 
 /** The shipped policy's. */
@@ -205,15 +215,36 @@ function workersSuite(openCluster: () => Promise<Cluster>): void {
     expect(entries.filter((entry) => entry.type === 'step_trace')).toHaveLength(1);
   });
 
-  test('an effect runs once, at the worker that committed its decision, and others learn of its reply', async () => {
+  test('an effect runs once, at the worker that committed its decision, and a repeat at another one gets its response', async () => {
     const { one, other, clock } = await pair();
     await start(one, TREE, REMOTE);
     await think(other, TREE, 't');
     await write(one, TREE, 'w');
     await until(() => one.world.replies.some(({ input_id }) => input_id === 'w'));
+    const seq = (await entriesOf(one.store, TREE)).findIndex(
+      (entry) => entry.type === 'input' && entry.body.input_id === 'w',
+    );
+    const repeated = other.engine.awaitStep(TREE, `${TREE}.1`, seq);
     await poll(clock);
     expect([one.world.performed.length, other.world.performed.length]).toEqual([1, 0]);
-    expect(other.world.replies.map(({ input_id }) => input_id)).toContain('w');
+    expect((await repeated)?.response).toBe(one.world.replies.find(({ input_id }) => input_id === 'w')?.response);
+  });
+
+  test('the decision of another worker brings the response to an input', async () => {
+    const { one, other, clock } = await pair();
+    await start(one, TREE, REMOTE);
+    let finish = (): void => undefined;
+    one.world.onPerform = () =>
+      new Promise((resolve) => (finish = () => resolve({ status: 'done', result: { bytes_written: 1 } })));
+    const { response } = await submitProposal(one, TREE, WRITE, 'w');
+    await cluster.cutOff(one);
+    // It does not learn that it is over: it only reads what the other one has settled.
+    one.store.claimLeases = () => Promise.resolve([]);
+    one.store.claimDueTrees = () => Promise.resolve([]);
+    for (let elapsed = 0; elapsed < 2 * GRACE_MS; elapsed += POLL_MS) await poll(clock);
+    expect(other.world.settled).toHaveLength(1);
+    expect(await response).toContain('EXECUTION_ERROR');
+    finish();
   });
 
   test('the effect of a worker that died is settled by another one, once', async () => {

@@ -12,7 +12,8 @@ import { featureOf } from '../../kernel/tree-feature.js';
 import type { LedgerStore } from '../ports/ledger/ledger-store.js';
 import type { Secrets } from '../../core/contract/secrets.js';
 import type { BatchBuilder } from './batch-builder.js';
-import type { FoundProposal } from './mark-lookup.js';
+import type { QueuedInput } from './input-outcome.js';
+import type { MarkLookup } from './mark-lookup.js';
 import { findCompletedStep } from '../trees/completed-step.js';
 import { withTimestamp } from './submissions.js';
 import type { Submission } from '../tree-engine.js';
@@ -23,8 +24,10 @@ interface IncompleteInput {
   readonly time: string;
   readonly overlay: OverlayFact | null;
   readonly batch: BatchBuilder;
-  /** Looks up the stored mark of a proposal. */
-  readonly lookUpMark: () => Promise<FoundProposal | null>;
+  readonly item: QueuedInput;
+  readonly marks: MarkLookup;
+  /** Whether this tick has opened the tree. */
+  readonly isNewTree: boolean;
   readonly store: LedgerStore;
   readonly secrets: Secrets;
 }
@@ -66,14 +69,14 @@ interface EarlierProposal {
 }
 
 async function lookUpProposal(
-  { tree, submission, batch, lookUpMark, store }: IncompleteInput,
+  { tree, submission, item, marks, isNewTree, batch, store }: IncompleteInput,
   run_id: string,
 ): Promise<EarlierProposal | null> {
   const { policy } = tree;
   const run = tree.run(run_id)?.context;
   const [payload] = submission.materials;
   if (policy === null || run === undefined || payload === undefined) return null;
-  const found = await lookUpMark();
+  const found = await marks.findProposal(tree, item, isNewTree);
   if (found === null) return null;
   const mark = batch.findProposal(found.key.root_run_id, found.key.proposal_id) ?? found.mark;
   if (mark === null) return null;

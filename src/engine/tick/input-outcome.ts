@@ -3,7 +3,7 @@ import type { InputMark, StoredSnapshot, TreeAppend, TreeRecoveryHint } from '..
 import type { BatchContribution } from './batch-builder.js';
 import type { SubmissionResult, Submission } from '../tree-engine.js';
 
-/** An input in the queue, with the callbacks of its submitter. */
+/** An input in the queue, with the promise of its submitter. */
 export interface QueuedInput {
   readonly tree_id: string;
   readonly submission: Submission;
@@ -28,8 +28,8 @@ export interface InputOutcome extends BatchContribution {
   readonly issued: IssuedCommand[];
   /** Whether to write the ledger's head after this input. */
   checkpoint: boolean;
-  /** Callbacks to run once the batch is durable. */
-  readonly afterCommit: (() => void)[];
+  /** What the submitter gets once the batch is durable. */
+  result: SubmissionResult;
 }
 
 /** A command to run once its decision is durable: an effect, or questions to decision points. */

@@ -28,16 +28,17 @@ const DIVIDED_MIN = 32;
 
 interface InputQueueOptions {
   readonly limits: Limits;
-  /** Runs a task after the current tick, so that all its inputs share a transaction. */
+  /** Runs a task after the current turn of the event loop, so that all inputs of the turn share a transaction. */
   readonly defer: (task: () => void) => void;
-  /**
-   * Processes one tick. Never rejects.
-   * @param onSent may be called when everything is decided and its commit was sent: from then on other trees can be
-   * decided, before the returned promise resolves
-   */
-  readonly process: (items: readonly QueuedInput[], onSent: () => void) => Promise<void>;
-  /** Called after each tick. Its trees are not those of a tick any more. */
-  readonly onEnded: () => void;
+}
+
+/** Runs one tick with these inputs. Calls `endTick` at its end, and never rejects. */
+type RunTick = (items: readonly QueuedInput[]) => Promise<void>;
+
+interface RunningTick {
+  readonly ended: Promise<void>;
+  /** Lets the next task begin. */
+  readonly giveUpAccess: () => void;
 }
 
 /**
@@ -51,8 +52,8 @@ export class InputQueue {
   #scheduled = false;
   /** Resolves when all tasks with exclusive access have ended. */
   #exclusive: Promise<unknown> = Promise.resolve();
-  /** The ticks that are being processed, with the number of their inputs. */
-  readonly #ticks = new Map<Promise<void>, number>();
+  /** The ticks that are being processed, by their inputs. */
+  readonly #ticks = new Map<readonly QueuedInput[], RunningTick>();
   /** The trees of these ticks. */
   readonly #trees = new Set<string>();
 
@@ -66,7 +67,6 @@ export class InputQueue {
 
   push(item: QueuedInput): void {
     this.#items.push(item);
-    this.#schedule();
   }
 
   /** Returns items of the current tick to the front of the queue. */
@@ -84,14 +84,35 @@ export class InputQueue {
     return this.#trees.has(tree_id);
   }
 
+  /** Calls `runTick` after this turn of the event loop, with the inputs that wait then. */
+  scheduleTick(runTick: RunTick): void {
+    if (this.#scheduled || this.#items.length === 0 || this.#ticks.size === this.#options.limits.ticksMax) return;
+    this.#scheduled = true;
+    this.#options.defer(() => void this.#runNext(() => this.#startTick(runTick)));
+  }
+
+  /** Lets the next tick be decided before this one ends, if ticks may overlap: the commit of this one was sent. */
+  allowNextTick(items: readonly QueuedInput[]): void {
+    if (this.#options.limits.ticksMax > 1) this.#ticks.get(items)?.giveUpAccess();
+  }
+
+  /** Ends a tick: its trees are free. */
+  endTick(items: readonly QueuedInput[]): void {
+    const tick = this.#ticks.get(items);
+    this.#ticks.delete(items);
+    for (const { tree_id } of items) this.#trees.delete(tree_id);
+    tick?.giveUpAccess();
+  }
+
+  /** Runs a task while no tick and no other task has access to the trees. */
   runExclusive<T>(work: () => Promise<T>): Promise<T> {
-    return this.#runNext(() => (this.#ticks.size === 0 ? work() : Promise.all(this.#ticks.keys()).then(work)));
+    return this.#runNext(() => (this.#ticks.size === 0 ? work() : this.#waitForTicks().then(work)));
   }
 
   /** Resolves when no tick is scheduled or processed, and no task has exclusive access. */
   async waitUntilIdle(): Promise<void> {
     while (this.#scheduled || this.#ticks.size > 0) {
-      await Promise.all(this.#ticks.keys());
+      await this.#waitForTicks();
       if (this.#scheduled) await new Promise<void>((done) => this.#options.defer(done));
     }
     await this.#exclusive;
@@ -103,21 +124,24 @@ export class InputQueue {
     return done;
   }
 
-  #schedule(): void {
-    if (this.#scheduled || this.#ticks.size === this.#options.limits.ticksMax) return;
-    this.#scheduled = true;
-    this.#options.defer(() => void this.#runNext(() => this.#run()));
+  async #waitForTicks(): Promise<void> {
+    await Promise.all([...this.#ticks.values()].map(({ ended }) => ended));
   }
 
   /**
    * Starts one tick. Inputs that arrive meanwhile, mostly from callers that it answers, share the next one.
    * @returns when the next task may begin
    */
-  async #run(): Promise<void> {
+  async #startTick(runTick: RunTick): Promise<void> {
     const items = this.#take();
-    if (items.length > 0) await this.#process(items);
+    for (const { tree_id } of items) this.#trees.add(tree_id);
+    if (items.length > 0) {
+      await new Promise<void>((giveUpAccess) => {
+        this.#ticks.set(items, { ended: runTick(items), giveUpAccess });
+      });
+    }
     this.#scheduled = false;
-    if (this.#items.some(({ tree_id }) => !this.#trees.has(tree_id))) this.#schedule();
+    if (this.#items.some(({ tree_id }) => !this.#trees.has(tree_id))) this.scheduleTick(runTick);
   }
 
   /** The next inputs of trees that no tick has. With several ticks, half of all inputs are left to the next one. */
@@ -126,24 +150,10 @@ export class InputQueue {
     if (ticksMax === 1) return this.#items.splice(0, inputsMax);
     const isFree = ({ tree_id }: QueuedInput): boolean => !this.#trees.has(tree_id);
     const free = this.#items.filter(isFree);
-    const others = [...this.#ticks.values()].reduce((sum, count) => sum + count, 0);
+    const others = [...this.#ticks.keys()].reduce((sum, { length }) => sum + length, 0);
     const most = Math.min(inputsMax, Math.max(DIVIDED_MIN, Math.ceil((free.length + others) / ticksMax)));
     const taken = new Set(free.slice(0, most));
     this.#items = this.#items.filter((item) => !taken.has(item));
     return [...taken];
-  }
-
-  async #process(items: readonly QueuedInput[]): Promise<void> {
-    for (const { tree_id } of items) this.#trees.add(tree_id);
-    await new Promise<void>((onSent) => {
-      const tick = this.#options.process(items, onSent).then(() => {
-        this.#ticks.delete(tick);
-        for (const { tree_id } of items) this.#trees.delete(tree_id);
-        this.#options.onEnded();
-        if (this.#items.length > 0) this.#schedule();
-        onSent();
-      });
-      this.#ticks.set(tick, items.length);
-    });
   }
 }

@@ -127,7 +127,7 @@ export class MarkLookup {
   }
 }
 
-export interface FoundProposal {
+interface FoundProposal {
   readonly key: ProposalKey;
   /** The stored mark, or null. */
   readonly mark: ProposalMark | null;

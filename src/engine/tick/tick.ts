@@ -1,5 +1,5 @@
-// One tick: the inputs that share a transaction, from first look to finished batch. E2 and E4 are invariants of
-// ledger-engine.ts.
+// One tick: the inputs that share a transaction, from the lookup of their ids to the finished batch. E2 and E4 are
+// invariants of ledger-engine.ts.
 //
 //   T1. Inputs of different trees advance together: all decide, then all effects answer, then all decide again.
 //       Deciding and reading files evict each other from the processor's caches, so they alternate rarely.
@@ -16,16 +16,18 @@
 import { isOpeningInput } from '../../core/contract/run/entry.js';
 import type { OverlayFact } from '../../core/contract/policy/overlay.js';
 import { InvariantError } from '../../core/errors.js';
-import type { Command, Decision, RunTermination, Reply, Timer, TreeInput } from '../../kernel/decision.js';
+import type { Command, Decision, TreeInput } from '../../kernel/decision.js';
 import { findFactsRequest, isMidStep } from '../../kernel/sandbox-changes.js';
 import type { Tree } from '../../kernel/tree.js';
 import type { LedgerStore } from '../ports/ledger/ledger-store.js';
-import type { Log } from '../ports/log.js';
+import type { OverlaySource } from '../ports/overlay-source.js';
 import type { Secrets } from '../../core/contract/secrets.js';
 import { BatchBuilder } from './batch-builder.js';
 import { completeInput, toRecordedOverlay } from './complete-input.js';
 import type { EngineCounters } from '../counters/engine-counters.js';
 import type { EffectRunner } from '../effect-runner.js';
+import type { ParkedInputs } from '../parked-inputs.js';
+import type { Timestamps } from '../timestamps.js';
 import type { LiveTrees } from '../trees/live-trees.js';
 import { MarkLookup } from './mark-lookup.js';
 import type { Reservations } from '../reservations/quota-reservations.js';
@@ -42,24 +44,14 @@ export interface TickOptions {
   readonly reservations: Reservations;
   readonly counters: EngineCounters;
   readonly secrets: Secrets;
-  /** Returns the timestamp for an input. */
-  readonly time: () => string;
-  /** Reads the current emergency overlay (D1). */
-  readonly overlay: () => OverlayFact | null;
+  readonly timestamps: Timestamps;
+  /** The emergency overlay (D1). */
+  readonly overlay: OverlaySource | undefined;
   /** Whether other workers write to the same trees. */
   readonly sharesTrees: boolean;
   /** Keeps a proposal until the current step of its run has ended. Null: it is refused at once (S3-21). */
-  readonly park: ((item: QueuedInput) => boolean) | null;
-  readonly listener: CommitListener;
-  readonly log: Pick<Log, 'info'>;
+  readonly parked: ParkedInputs | null;
   readonly observer: TickObserver | undefined;
-}
-
-/** Receives replies and commands once they are durable. */
-export interface CommitListener {
-  onReply(tree_id: string, reply: Reply): void;
-  onEnded(tree_id: string, ending: RunTermination): void;
-  onTimers(tree_id: string, timers: readonly Timer[]): void;
 }
 
 /** An input that is being decided, and the reads that its tree still needs. */
@@ -72,6 +64,9 @@ interface InputTurn {
 }
 
 export class Tick {
+  readonly items: readonly QueuedInput[];
+  /** The trees of its inputs. */
+  readonly tree_ids: readonly string[];
   readonly batch = new BatchBuilder();
   readonly outcomes: InputOutcome[] = [];
   /** Inputs for the next tick. */
@@ -89,24 +84,30 @@ export class Tick {
   #overlay: { readonly fact: OverlayFact | null } | null = null;
   #turns = new Map<string, InputTurn>();
 
-  constructor(options: TickOptions) {
+  constructor(options: TickOptions, items: readonly QueuedInput[]) {
     this.#options = options;
+    this.items = items;
+    this.tree_ids = [...new Set(items.map(({ tree_id }) => tree_id))];
     this.times = new TickTimes(options.observer);
     options.reservations.startTick();
     options.counters.startTick();
     this.#marks = new MarkLookup(options.store, options.trees);
   }
 
-  async process(items: readonly QueuedInput[]): Promise<void> {
+  /** Looks up the ids of all inputs: was any of them used before? */
+  async lookUp(): Promise<void> {
     const { sharesTrees, trees } = this.#options;
     // T5.
     if (sharesTrees) {
-      const tree_ids = new Set(items.map(({ tree_id }) => tree_id));
-      await trees.load([...tree_ids]);
-      for (const tree_id of tree_ids) if (trees.peek(tree_id) === null) this.#absent.add(tree_id);
+      await trees.load(this.tree_ids);
+      for (const tree_id of this.tree_ids) if (trees.peek(tree_id) === null) this.#absent.add(tree_id);
     }
-    await this.#marks.lookUpAll(items);
-    for (const item of items) {
+    await this.#marks.lookUpAll(this.items);
+  }
+
+  /** Decides all inputs. What they decide is in `batch` and `outcomes`. */
+  async decide(): Promise<void> {
+    for (const item of this.items) {
       if (this.#turns.has(item.tree_id)) this.#finish();
       if (this.#broken.has(item.tree_id) || this.#waiting.has(item.tree_id)) this.postponed.push(item);
       else await this.#decideInput(item).catch((error: unknown) => this.#rejectBroken(item, error));
@@ -125,12 +126,12 @@ export class Tick {
   async #decideInput(item: QueuedInput): Promise<void> {
     const { tree_id, submission } = item;
     const { input, rememberInputId } = submission;
-    const { store, trees, time, secrets, counters } = this.#options;
+    const { store, trees, timestamps, secrets, counters, parked } = this.#options;
     const outcome = emptyOutcome(item);
     const mark =
       this.#marks.findInput(item) ?? (rememberInputId ? this.batch.findInput(tree_id, input.input_id) : null);
     if (mark !== null) {
-      outcome.afterCommit.push(() => item.resolve({ refused: false, repeat_of: mark.seq }));
+      outcome.result = { refused: false, repeat_of: mark.seq };
       this.outcomes.push(outcome);
       return;
     }
@@ -140,18 +141,18 @@ export class Tick {
       return;
     }
     if (submission.isObsolete?.(tree) === true) {
-      outcome.afterCommit.push(() => item.resolve({ refused: true, repeat_of: null }));
+      outcome.result = { refused: true, repeat_of: null };
       this.outcomes.push(outcome);
       return;
     }
-    if (input.kind === 'proposal' && isMidStep(tree, input.run_id) && this.#options.park?.(item) === true) return;
+    if (input.kind === 'proposal' && isMidStep(tree, input.run_id) && parked?.park(item) === true) return;
     if (counters.mustPostpone(tree, input)) {
       this.#postpone(item);
       return;
     }
     if (counters.mustPrepare(tree, input)) await counters.prepare(tree, input);
     const at = tree.head.seq;
-    const now = time();
+    const now = timestamps.now();
     // The batch has nothing of the tree yet, so its current state is committed.
     if (!this.batch.has(tree_id)) outcome.snapshot = trees.dueSnapshot(tree);
     const complete = await completeInput({
@@ -160,7 +161,7 @@ export class Tick {
       time: now,
       overlay: this.#currentOverlay(),
       batch: this.batch,
-      lookUpMark: () => this.#marks.findProposal(tree, item, this.#opened.has(tree_id)),
+      ...{ item, marks: this.#marks, isNewTree: this.#opened.has(tree_id) },
       store,
       secrets,
     });
@@ -171,7 +172,7 @@ export class Tick {
     const turn: InputTurn = { item, tree, outcome, pendingCommands: [], answers: [] };
     this.#turns.set(tree_id, turn);
     this.#applyDecision(turn, decision);
-    outcome.afterCommit.push(() => item.resolve({ refused: decision.refused, repeat_of: null }));
+    outcome.result = { refused: decision.refused, repeat_of: null };
   }
 
   /** Leaves an input, and the later ones of its tree, to the next tick. */
@@ -182,7 +183,7 @@ export class Tick {
 
   /** Reads the overlay once per tick. */
   #currentOverlay(): OverlayFact | null {
-    this.#overlay ??= { fact: toRecordedOverlay(this.#options.overlay()) };
+    this.#overlay ??= { fact: toRecordedOverlay(this.#options.overlay?.current() ?? null) };
     return this.#overlay.fact;
   }
 
@@ -224,7 +225,7 @@ export class Tick {
   #decideAnswers(turn: InputTurn): void {
     const { tree, answers } = turn;
     for (const answer of answers) {
-      const now = this.#options.time();
+      const now = this.#options.timestamps.now();
       this.#applyDecision(turn, tree.decide(withTimestamp(this.#withFacts(tree, answer, now), now, null)));
     }
   }
@@ -246,18 +247,11 @@ export class Tick {
 
   /** Applies a decision: local reads run in this tick, everything else after its commit. */
   #applyDecision(turn: InputTurn, decision: Decision): void {
-    const { listener, log } = this.#options;
     const { tree, outcome } = turn;
     const { tree_id } = tree;
     outcome.decisions.push(decision);
     this.#options.reservations.applyDecision(tree, decision);
     this.#options.counters.applyDecision(tree, decision);
-    for (const reply of decision.replies) outcome.afterCommit.push(() => listener.onReply(tree_id, reply));
-    for (const ending of decision.ended) outcome.afterCommit.push(() => listener.onEnded(tree_id, ending));
-    if (decision.timers.length > 0) outcome.afterCommit.push(() => listener.onTimers(tree_id, decision.timers));
-    for (const rejection of explainedRejections(decision)) {
-      outcome.afterCommit.push(() => log.info('a proposal does not match its schema', rejection));
-    }
     const ends = decision.ended.some(({ run_id }) => run_id === tree_id);
     outcome.ended ||= ends;
     outcome.checkpoint ||= ends || tree.policy?.knobs.checkpoints !== 'tree_end';
@@ -296,14 +290,6 @@ export class Tick {
   }
 }
 
-/** C94: the rejections of a decision that name a field and a constraint. */
-const explainedRejections = ({ entries }: Decision): readonly Readonly<Record<string, unknown>>[] =>
-  entries.flatMap(({ entry: { type, body } }) => {
-    if (type !== 'step_trace' || body.explanation === undefined) return [];
-    const { run_id, step_index, error_code, rule_id, explanation } = body;
-    return [{ run_id, step_index, error_code, rule_id, explanation }];
-  });
-
 const emptyOutcome = (item: QueuedInput): InputOutcome => ({
   item,
   tree_id: item.tree_id,
@@ -315,7 +301,7 @@ const emptyOutcome = (item: QueuedInput): InputOutcome => ({
   snapshot: null,
   issued: [],
   checkpoint: false,
-  afterCommit: [],
+  result: { refused: false, repeat_of: null },
 });
 
 /** The case that an opening input names; null for other inputs. */

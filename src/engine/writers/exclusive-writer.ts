@@ -26,12 +26,19 @@ export class ExclusiveWriter implements LedgerWriter {
     this.#epoch = await this.#parts.store.acquire();
   }
 
-  async commit(tick: Tick, process: () => Promise<void>): Promise<CommittedTick | null> {
-    await process();
-    if (tick.batch.isEmpty) return null;
+  lockContested(): null {
+    return null;
+  }
+
+  async commit({ batch: decided }: Tick): Promise<CommittedTick | null> {
+    if (decided.isEmpty) return null;
     const { store, meter } = this.#parts;
-    const batch = tick.batch.build(this.#epoch);
+    const batch = decided.build(this.#epoch);
     return { batch, result: await commitBatch(store, batch, meter), overtaken: NOTHING, sentAt: 0 };
+  }
+
+  unlock(): Promise<void> {
+    return Promise.resolve();
   }
 
   recover(engine: RecoveringEngine): Promise<Recovery> {

@@ -24,7 +24,7 @@ export interface SharedEngineAccess extends RecoveringEngine {
   refreshAll(): Promise<void>;
   /** The same for trees that have grown at least to these lengths. */
   refreshGrown(trees: readonly GrownTree[]): Promise<void>;
-  /** Adds it to these trees, within `commit`. */
+  /** Adds it to these trees, within a tick. */
   refreshLocked(tree_ids: readonly string[]): Promise<void>;
   /** The trees that another worker has to continue: this one cannot evaluate them. */
   laterTrees(): readonly string[];
@@ -34,7 +34,11 @@ export interface SharedEngineAccess extends RecoveringEngine {
   fail(error: unknown): void;
 }
 
-/** How an engine writes to its ledger: alone, or together with other workers. */
+/**
+ * How an engine writes to its ledger: alone, or together with other workers.
+ * @see ExclusiveWriter in exclusive-writer.ts, the only writer of a ledger
+ * @see SharedWriter in shared-writer.ts, one of several writers
+ */
 export interface LedgerWriter {
   /** Whether other workers write to the same trees. */
   readonly sharesTrees: boolean;
@@ -49,16 +53,17 @@ export interface LedgerWriter {
   /** Becomes a writer, with nothing of this process in flight. @throws LedgerError as `acquire` or `join` */
   acquire(): Promise<void>;
   /**
-   * Processes a tick and commits what it has decided. Null if it has decided nothing.
-   * @param onSent is called when the next tick may be decided, before this commit has ended
-   * @throws LedgerError if nothing may be acknowledged
+   * Before a tick is decided: locks its trees if other workers extend them often.
+   * @returns null if it is decided without a lock @throws LedgerError
    */
-  commit(
-    tick: Tick,
-    process: () => Promise<void>,
-    tree_ids: readonly string[],
-    onSent: () => void,
-  ): Promise<CommittedTick | null>;
+  lockContested(tick: Tick): Promise<void> | null;
+  /**
+   * Commits what a tick has decided. Sends it before the first wait.
+   * @returns null if the tick has decided nothing @throws LedgerError if nothing may be acknowledged
+   */
+  commit(tick: Tick): Promise<CommittedTick | null>;
+  /** Gives up the lock of a tick that has failed. Never rejects. */
+  unlock(tick: Tick, error: unknown): Promise<void>;
   /** Completes what workers that are gone have left unfinished. */
   recover(engine: SharedEngineAccess): Promise<Recovery>;
   /**

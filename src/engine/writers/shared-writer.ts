@@ -62,6 +62,7 @@ export class SharedWriter implements LedgerWriter {
   readonly #settler: LeaseSettler;
   readonly #races = new LostRaces();
   readonly #labels = new CaseLabels();
+  readonly #locks = new WeakMap<Tick, TreeLock>();
   readonly labelVersion: (case_id: string) => Promise<number>;
   #workerId = 0;
   /** The number of batches so far. */
@@ -88,29 +89,30 @@ export class SharedWriter implements LedgerWriter {
     this.#workerId = await this.#store.join();
   }
 
-  async commit(
-    tick: Tick,
-    process: () => Promise<void>,
-    tree_ids: readonly string[],
-    onSent: () => void,
-  ): Promise<CommittedTick | null> {
-    let sentAt = -Infinity;
-    const decide = async (): Promise<SharedBatch> => {
-      await process();
-      const batch = this.#build(tick);
-      this.#parts.meter?.prepare({ ...batch, epoch: this.#workerId });
-      sentAt = this.#monotonic();
-      return batch;
-    };
-    const isContested = tree_ids.some((tree_id) => this.#races.isContested(tree_id));
-    const { batch, statuses } = isContested
-      ? await this.#commitLocked(tree_ids, decide)
-      : await this.#commitFree(await decide(), onSent);
+  /** W1. */
+  lockContested(tick: Tick): Promise<void> | null {
+    return tick.tree_ids.some((tree_id) => this.#races.isContested(tree_id)) ? this.#lock(tick) : null;
+  }
+
+  async commit(tick: Tick): Promise<CommittedTick | null> {
+    const decided = this.#build(tick);
+    this.#parts.meter?.prepare({ ...decided, epoch: this.#workerId });
+    const sentAt = this.#monotonic();
+    const lock = this.#locks.get(tick);
+    const { batch, statuses } = await (lock === undefined
+      ? this.#commitFree(decided)
+      : this.#commitLocked(lock, decided));
     if (batch.trees.length === 0) return null;
     this.#updateLabels(batch, statuses);
     await this.reservations.onCommitted(batch, statuses);
     this.counters.onCommitted(batch, statuses);
     return { ...this.#toCommitted(batch, statuses), sentAt };
+  }
+
+  async unlock(tick: Tick, error: unknown): Promise<void> {
+    const lock = this.#locks.get(tick);
+    lock?.abandoned(error);
+    await lock?.committed.catch(IGNORE);
   }
 
   async recover(engine: SharedEngineAccess): Promise<Recovery> {
@@ -143,15 +145,13 @@ export class SharedWriter implements LedgerWriter {
   }
 
   /** W5. @param sends how often the batch was sent before */
-  async #commitFree(batch: SharedBatch, onSent: () => void, sends = 0): Promise<Decided> {
+  async #commitFree(batch: SharedBatch, sends = 0): Promise<Decided> {
     if (batch.trees.length === 0) return { batch, statuses: [] };
     let count = sends;
-    const sent = this.#send(() => {
+    const statuses = await this.#send(() => {
       count += 1;
       return this.#store.commitTrees(batch);
     });
-    onSent();
-    const statuses = await sent;
     if (count > 1 && mayStillFit(batch, statuses)) throw overError();
     return { batch, statuses: await this.#checkPresent(batch, statuses, count > 1) };
   }
@@ -170,22 +170,31 @@ export class SharedWriter implements LedgerWriter {
     return checked;
   }
 
+  /** Locks the trees of a tick until `commit` or `unlock`, and reads what other workers have changed. */
+  #lock(tick: Tick): Promise<void> {
+    const { tree_ids } = tick;
+    return new Promise((resolve, reject) => {
+      const waitUntilDecided = async (): Promise<SharedBatch> => {
+        await this.#engine?.refreshLocked(tree_ids);
+        await this.reservations.refresh(tree_ids);
+        return new Promise((decided, abandoned) => {
+          this.#locks.set(tick, { committed, decided, abandoned });
+          resolve();
+        });
+      };
+      const committed = this.#send(() => this.#store.commitLocked(tree_ids, waitUntilDecided), false);
+      committed.catch(reject);
+    });
+  }
+
   /** W1. If the outcome is unknown, the batch is sent again without the lock: it still fits, or was overtaken. */
-  async #commitLocked(tree_ids: readonly string[], decide: () => Promise<SharedBatch>): Promise<Decided> {
-    const decided: SharedBatch[] = [];
-    const decideLocked = async (): Promise<SharedBatch> => {
-      await this.#engine?.refreshLocked(tree_ids);
-      await this.reservations.refresh(tree_ids);
-      const batch = await decide();
-      decided.push(batch);
-      return batch;
-    };
+  async #commitLocked({ committed, decided }: TreeLock, batch: SharedBatch): Promise<Decided> {
+    decided(batch);
     try {
-      return await this.#send(() => this.#store.commitLocked(tree_ids, decideLocked), false);
+      return await committed;
     } catch (error) {
-      const [batch] = decided;
-      if (batch === undefined || !isOutcomeUnknown(error)) throw error;
-      return this.#commitFree(batch, IGNORE, 1);
+      if (!isOutcomeUnknown(error)) throw error;
+      return this.#commitFree(batch, 1);
     }
   }
 
@@ -322,4 +331,11 @@ const DUE_MS = 10_000;
 interface Decided {
   readonly batch: SharedBatch;
   readonly statuses: readonly AppendStatus[];
+}
+
+/** The lock of the trees of one tick, while the store waits for its batch. */
+interface TreeLock {
+  readonly committed: Promise<Decided>;
+  readonly decided: (batch: SharedBatch) => void;
+  readonly abandoned: (error: unknown) => void;
 }

@@ -255,7 +255,6 @@ const NO_EFFECTS: Effects = { gather: refuse, run: refuse, settle: refuse, isEls
 
 const nothing = (): void => undefined;
 const NO_LISTENER: EngineListener = {
-  onReply: nothing,
   onEnded: nothing,
   onFailed: nothing,
   onRestarted: nothing,

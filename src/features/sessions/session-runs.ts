@@ -7,9 +7,8 @@ import { canonicalJson } from '../../core/contract/canonical-json.js';
 import type { SessionAnswer, SessionErrorCode } from './contract/session-answer.js';
 import type { SessionCommand } from './contract/session-command.js';
 import type { SessionSpec } from './contract/session-spec.js';
-import type { TreeEngine } from '../../engine/tree-engine.js';
+import type { NewInput, Submission, TreeEngine } from '../../engine/tree-engine.js';
 import { InvariantError, RunError } from '../../core/errors.js';
-import type { Reply } from '../../kernel/decision.js';
 import { sessionAnswer, rejectionAnswer, rejectionWithoutSession } from './rules/command-answer.js';
 import { toSessionRole } from './rules/apply-command.js';
 import { stepProof } from './rules/step-proof.js';
@@ -19,7 +18,7 @@ import type { Ids } from '../../engine/ports/ids.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
 import type { Pace } from '../../engine/ports/pace.js';
 import type { Secrets } from '../../core/contract/secrets.js';
-import { createDeferred, type DeferredPromise } from '../../runtime/deferred.js';
+import { createDeferred, ignoreRejection, type DeferredPromise } from '../../runtime/deferred.js';
 import type { Note } from '../../runtime/agents/notes.js';
 import type { PolicyCache } from '../../runtime/policy-cache.js';
 import { SESSION_PREFIX, SessionReader, findTaskDetails, type LedgerSession } from './session-reader.js';
@@ -62,7 +61,8 @@ type CommandRequest = Pick<SessionState, 'session_id'> & {
 export class SessionRuns implements Sessions {
   readonly #parts: SessionRunsParts;
   readonly #reader: SessionReader;
-  readonly #pending = new Map<string, DeferredPromise<string>>();
+  /** Calls that wait for an answer. */
+  readonly #waiting = new Set<DeferredPromise<never>>();
   #engine: TreeEngine | null = null;
   /** Starts run one after another: of two starts for one spec, one wins. */
   #starting: Promise<unknown> = Promise.resolve();
@@ -198,18 +198,10 @@ export class SessionRuns implements Sessions {
 
   readonly list: Sessions['list'] = (spec_id, control) => this.#reader.list(spec_id, control);
 
-  reply(_tree_id: string, { input_id, response }: Reply): void {
-    this.#pending.get(input_id)?.resolve(response);
-    this.#pending.delete(input_id);
-  }
-
-  rejectPending(error: unknown): void {
-    for (const pending of this.#pending.values()) pending.reject(error);
-    this.#pending.clear();
-  }
-
+  /** Rejects calls that wait for an answer. */
   close(): void {
-    this.rejectPending(new RunError({ code: 'CLOSED', message: 'this process has released the session' }));
+    const closed = new RunError({ code: 'CLOSED', message: 'this process has released the session' });
+    for (const released of this.#waiting) released.reject(closed);
   }
 
   get #attachedEngine(): TreeEngine {
@@ -238,9 +230,7 @@ export class SessionRuns implements Sessions {
     }
     const session_id = ids.draw(SESSION_PREFIX);
     const { input, materials } = createStartSessionInput(session_id, options, material, pinned, ids);
-    return this.#submit(session_id, input.input_id, () =>
-      this.#attachedEngine.submit(session_id, { input, materials, rememberInputId: false }),
-    );
+    return this.#submit(session_id, input, materials);
   }
 
   #find(session_id: string): Promise<LedgerSession | null> {
@@ -287,25 +277,20 @@ export class SessionRuns implements Sessions {
       );
     }
     const input = { kind: 'session', feature: 'sessions', run_id: session_id, input_id, by: caller, command } as const;
-    return this.#submit(session_id, input_id, () =>
-      this.#attachedEngine.submit(session_id, { input, materials, rememberInputId: false }),
-    );
+    return this.#submit(session_id, input, materials);
   }
 
-  async #submit(
-    session_id: string,
-    input_id: string,
-    submit: () => Promise<{ readonly refused: boolean }>,
-  ): Promise<SessionAnswer> {
-    const pending = createDeferred<string>();
-    pending.promise.catch(() => undefined);
-    this.#pending.set(input_id, pending);
+  async #submit(session_id: string, input: NewInput, materials: readonly Artifact[]): Promise<SessionAnswer> {
+    const submission: Submission = { input, materials, rememberInputId: false, expectsResponse: true };
+    const released = ignoreRejection(createDeferred<never>());
+    this.#waiting.add(released);
     try {
-      const { refused } = await submit();
-      if (refused) return await this.#reject(session_id, 'INVALID_STATE_TRANSITION', []);
-      return this.#addStepProof(session_id, parseOwnJson(await pending.promise) as SessionAnswer);
+      const { response = null } = await this.#attachedEngine.submit(session_id, submission);
+      const answer = await Promise.race([response, released.promise]);
+      if (answer === null) return await this.#reject(session_id, 'INVALID_STATE_TRANSITION', []);
+      return this.#addStepProof(session_id, parseOwnJson(answer) as SessionAnswer);
     } finally {
-      this.#pending.delete(input_id);
+      this.#waiting.delete(released);
     }
   }
 

@@ -1,10 +1,10 @@
-// Creates agent runs and their handles, and matches responses and endings to the callers that wait for them.
+// Creates agent runs and their handles, submits their proposals, and reports the ends of runs to their handles.
 
-import type { RunTermination, Reply } from '../../../machines/emission.js';
+import type { RunTermination } from '../../../machines/emission.js';
 import { parseOwnJson } from '../../core/contract/json/own-json.js';
 import { artifactRef, type Artifact } from '../../core/contract/artifact-ref.js';
 import type { StepResponse } from '../../core/contract/run/response.js';
-import type { SubmissionResult, EngineListener, NewInput, TreeEngine } from '../../engine/tree-engine.js';
+import type { SubmissionResult, EngineListener, NewInput, Submission } from '../../engine/tree-engine.js';
 import { checkedMarks } from '../../engine/trees/checked-marks.js';
 import type { CompletedStep } from '../../engine/trees/completed-step.js';
 import { IntegrationError, InvariantError, LedgerError, RunError } from '../../core/errors.js';
@@ -18,6 +18,7 @@ import { auditFailureResponse } from '../../core/step/concluded-step.js';
 import { createDeferred, ignoreRejection, type DeferredPromise } from '../deferred.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
 import type { PolicyCache } from '../policy-cache.js';
+import type { AdmittedEngine } from '../storage/admitted-engine.js';
 import type { RunTracing } from './run-tracing.js';
 import { AgentQueue } from './agent-queue.js';
 import type { AgentRun, RunEnding, SubmitOptions } from './agent-run.js';
@@ -46,12 +47,13 @@ const LIVE_AGENTS_MAX = 65_536;
 /** How long a caller with the option `integrated` waits, in ms. */
 const INTEGRATION_MS = 10_000;
 
+const NO_RESPONSE = Promise.resolve(null);
+
 interface LiveAgent {
   readonly run: KnownRun;
   readonly policy: Policy;
   readonly queue: AgentQueue;
   readonly finished: DeferredPromise<RunEnding>;
-  readonly replies: Map<string, DeferredPromise<string>>;
   proposals: number;
 }
 
@@ -69,13 +71,13 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
   readonly #live = new Map<string, LiveAgent>();
   /** Runs that may end before their handle exists, such as an agent that is denied at once. */
   readonly #starting = new Map<string, DeferredPromise<RunEnding>>();
-  #engine: TreeEngine | null = null;
+  #engine: AdmittedEngine | null = null;
 
   constructor(options: AgentsOptions) {
     this.#options = options;
   }
 
-  attach(engine: TreeEngine): void {
+  attach(engine: AdmittedEngine): void {
     this.#engine = engine;
   }
 
@@ -97,8 +99,8 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     try {
       // Both in one tick, so that they share a transaction.
       const isKeyed = keyedRoot !== null;
-      const opened = this.#submit(root, open, [...pinned.materials, ...notes], isKeyed);
-      const started = await this.#awaitStart(root, opened, this.#submit(root, agent, prompts, isKeyed));
+      const opened = this.#submitInput(root, open, [...pinned.materials, ...notes], isKeyed);
+      const started = await this.#awaitStart(root, opened, this.#submitInput(root, agent, prompts, isKeyed));
       if (started.refused) return await this.#createDeniedRun(root, open.correlation_id);
       const tree = await this.#attachedEngine.peek(root).catch((error: unknown) => this.#abandon(root, error));
       return this.#createHandle(this.#track(tree, run_id, finished));
@@ -115,7 +117,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     const policy = (await this.#attachedEngine.peek(root))?.policy ?? null;
     if (policy === null) return null;
     const input = { ...createStartAgentInput(root, options, policy), input_id: `${root}/agent/${name}` };
-    if ((await this.#submit(root, input, [], true)).refused) return null;
+    if ((await this.#submitInput(root, input, [], true)).refused) return null;
     const tree = await this.#attachedEngine.peek(root);
     const run_id = tree?.runs.find(({ context }) => context.actor.actor_id === input.actor.actor_id)?.context.run_id;
     return run_id !== undefined && tree?.isLive(run_id) === true ? run_id : null;
@@ -142,7 +144,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
 
   async #abandon(root: string, why: unknown): Promise<never> {
     const input = { kind: 'cancel', run_id: root, input_id: `${root}/abandoned`, reason: 'abandoned' } as const;
-    await this.#submit(root, input, []).catch(() => undefined);
+    await this.#submitInput(root, input, []).catch(() => undefined);
     throw why;
   }
 
@@ -197,29 +199,16 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     for (const { finished } of this.#live.values()) finished.reject(runClosedError());
   }
 
-  /** Rejects calls without a response: the engine has stopped, and the next opening settles their effects. */
-  release(): void {
-    for (const { replies } of this.#live.values()) for (const reply of replies.values()) reply.reject(runClosedError());
-  }
-
-  onReply(_tree_id: string, { run_id, input_id, response }: Reply): void {
-    const replies = this.#live.get(run_id)?.replies;
-    replies?.get(input_id)?.resolve(response);
-    replies?.delete(input_id);
-  }
-
   onEnded(_tree_id: string, ending: RunTermination): void {
     const { run_id } = ending;
     const finished = this.#live.get(run_id)?.finished ?? this.#starting.get(run_id);
     finished?.resolve({ run_id, state: ending.state, reason: ending.reason });
-    for (const reply of this.#live.get(run_id)?.replies.values() ?? []) reply.reject(runEndedError(run_id));
     this.#live.delete(run_id);
   }
 
   onFailed(error: unknown): void {
     this.#options.log.error('the ledger cannot be written; everything stops', { error });
     for (const live of this.#live.values()) {
-      for (const reply of live.replies.values()) reply.reject(error);
       // D2: the ledger records the failure of the run when it is opened again; for this process it has ended now.
       const { run_id } = live.run.context;
       live.finished.resolve({ run_id, state: 'failed', reason: 'AUDIT_FAILURE' });
@@ -227,24 +216,30 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     this.#live.clear();
   }
 
-  get #attachedEngine(): TreeEngine {
+  get #attachedEngine(): AdmittedEngine {
     if (this.#engine === null) throw new InvariantError('the agents have no engine yet');
     return this.#engine;
   }
 
-  #submit(
+  #submitInput(
     tree_id: string,
     input: NewInput,
     materials: readonly Artifact[],
     rememberInputId = false,
   ): Promise<SubmissionResult> {
-    // Every part of a proposal was made here, or was checked on arrival.
-    return this.#attachedEngine.submit(tree_id, {
-      input,
-      materials,
-      rememberInputId,
-      checked: input.kind === 'proposal',
-    });
+    const submission: Submission = { input, materials, rememberInputId, checked: false };
+    return this.#attachedEngine.submit(tree_id, submission);
+  }
+
+  #submitProposal(
+    tree_id: string,
+    input: NewInput,
+    materials: readonly Artifact[],
+    rememberInputId: boolean,
+  ): Promise<SubmissionResult> {
+    // Every part of it was made here, or was checked on arrival.
+    const submission: Submission = { input, materials, rememberInputId, checked: true, expectsResponse: true };
+    return this.#attachedEngine.submit(tree_id, submission);
   }
 
   #track(tree: Tree | null, run_id: string, finished: DeferredPromise<RunEnding>): LiveAgent {
@@ -258,7 +253,6 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
       policy: tree.policy,
       queue: new AgentQueue(),
       finished,
-      replies: new Map(),
       proposals,
     };
     if (tree.isLive(run_id)) this.#live.set(run_id, live);
@@ -322,26 +316,25 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     const promptNote = createProposalPrompt(options, case_id);
     const content: Artifact = { kind: 'raw_payload', case_id, bytes };
     const payload = artifactRef(content);
-    const reply = createDeferred<string>();
-    live.replies.set(input_id, reply);
-    reply.promise.catch(() => undefined);
     this.#options.telemetry.startStep(live.run.context, trace);
     try {
       const request = { kind: 'proposal', run_id, input_id, payload, tokens: tokens ?? null } as const;
       const input: NewInput = { ...request, ...promptNote.refers };
       const materials = [content, ...promptNote.materials];
-      const { refused, repeat_of } = await this.#submit(tree_id, input, materials, inputId !== undefined);
+      const submitted = await this.#submitProposal(tree_id, input, materials, inputId !== undefined);
+      const { refused, repeat_of, response = NO_RESPONSE } = submitted;
       if (repeat_of !== null) return await this.#recall(run_id, repeat_of, bytes, options);
       // Refused although the run goes on: another step of it takes too long.
       if (refused) throw this.#live.get(run_id) === live ? stepInFlightError(run_id) : runEndedError(run_id);
-      return await this.#options.keepAlive(reply.promise);
+      const answer = await this.#options.keepAlive(response);
+      if (answer === null) throw runEndedError(run_id);
+      return answer;
     } catch (error) {
       // D2: a step that could not be recorded still has its one response. Every other error is passed on.
       if (!(error instanceof LedgerError) || !this.#attachedEngine.hasFailed) throw error;
       return auditFailureResponse(bytes, live.policy, exposure);
     } finally {
       this.#options.telemetry.endStep(run_id);
-      live.replies.delete(input_id);
     }
   }
 
@@ -366,7 +359,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
   }
 
   async #finishWith(live: LiveAgent, input: NewInput): Promise<RunEnding> {
-    if (this.#live.get(input.run_id) === live) await this.#submit(rootRunIdOf(input.run_id), input, []);
+    if (this.#live.get(input.run_id) === live) await this.#submitInput(rootRunIdOf(input.run_id), input, []);
     return live.finished.promise;
   }
 
@@ -379,7 +372,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     // cancel.
     if (this.#live.get(run_id) !== live && tree?.isLive(run_id) === true) throw runEndedError(run_id);
     const { input, materials } = createCancelInput(live.run.context, tree, reason);
-    const { refused } = await this.#submit(tree_id, input, materials);
+    const { refused } = await this.#submitInput(tree_id, input, materials);
     // Refused because the run is already being cancelled, which is what the caller wants.
     if (refused && !this.#live.has(run_id)) throw runNotCancellableError(root_run_id);
     return live.finished.promise;

@@ -8,62 +8,65 @@ import type { StorageGuard } from './storage-guard.js';
  * The engine as callers use it. The storage guard must first admit starts of trees, content of agents, and readings of
  * people. Ends of runs, decisions of people, and what the engine itself records always pass.
  */
-export const admittedEngine = (engine: TreeEngine, guard: StorageGuard): TreeEngine => ({
-  submit: (tree_id, submission) => {
+export class AdmittedEngine implements TreeEngine {
+  readonly #engine: TreeEngine;
+  readonly #guard: StorageGuard;
+
+  constructor(engine: TreeEngine, guard: StorageGuard) {
+    this.#engine = engine;
+    this.#guard = guard;
+  }
+
+  submit(tree_id: string, submission: Submission): Promise<SubmissionResult> {
     // The accounts of an input depend on its feature.
     const loading = loadFeatureOf(submission.input);
-    const submit = (): Promise<SubmissionResult> => submitAdmitted(engine, guard, { tree_id, submission });
-    return loading === null ? submit() : loading.then(submit);
-  },
-  peek: (tree_id) => engine.peek(tree_id),
-  inspect: (tree_id, work) => engine.inspect(tree_id, work),
-  findStep: (tree_id, run_id, seq) => engine.findStep(tree_id, run_id, seq),
-  awaitStep: (tree_id, run_id, seq) => engine.awaitStep(tree_id, run_id, seq),
-  erase: (case_id, by, forget) => engine.erase(case_id, by, forget),
-  exclusively: (work) => engine.exclusively(work),
-  head: () => engine.head(),
-  waitUntilIntegrated: (tree_id, timeoutMs) => engine.waitUntilIntegrated(tree_id, timeoutMs),
-  labelVersion: (case_id) => engine.labelVersion(case_id),
-  get hasFailed() {
-    return engine.hasFailed;
-  },
-  get condition() {
-    return engine.condition;
-  },
-  start: () => engine.start(),
-  stop: () => engine.stop(),
-  restart: () => engine.restart(),
-});
+    if (loading === null) return this.#submitAdmitted(tree_id, submission);
+    return loading.then(() => this.#submitAdmitted(tree_id, submission));
+  }
 
-interface TreeSubmission {
-  readonly tree_id: string;
-  readonly submission: Submission;
-}
+  #submitAdmitted(tree_id: string, submission: Submission): Promise<SubmissionResult> {
+    const { input, materials } = submission;
+    const guard = this.#guard;
+    const submit = (): Promise<SubmissionResult> => this.#engine.submit(tree_id, submission);
+    if (isOpeningInput(input)) return guard.admitStart(accountIdsOf(null, input), submit);
+    switch (input.kind) {
+      case 'proposal':
+      case 'start_run':
+        return guard.admitContent(accountIdsOf(tree_id, input), bytesOf(materials), submit);
+      case 'start_agent':
+        // Its own entries were reserved together with those of the tree that is opened for it.
+        return materials.length === 0
+          ? submit()
+          : guard.admitContent(accountIdsOf(tree_id, input), bytesOf(materials), submit);
+      case 'access':
+        return guard.admitContent({ tree_id: null, case_id: null, actor_id: input.actor.actor_id }, 0, submit);
+      default:
+        return featureInputKind(input.kind) === null
+          ? submit()
+          : guard.admitContent(accountIdsOf(tree_id, input), bytesOf(materials), submit);
+    }
+  }
 
-function submitAdmitted(
-  engine: TreeEngine,
-  guard: StorageGuard,
-  { tree_id, submission }: TreeSubmission,
-): Promise<SubmissionResult> {
-  const { input, materials } = submission;
-  if (isOpeningInput(input))
-    return guard.admitStart(accountIdsOf(null, input), () => engine.submit(tree_id, submission));
-  const work = (): Promise<SubmissionResult> => engine.submit(tree_id, submission);
-  switch (input.kind) {
-    case 'proposal':
-    case 'start_run':
-      return guard.admitContent(accountIdsOf(tree_id, input), bytesOf(materials), work);
-    case 'start_agent':
-      // Its own entries were reserved together with those of the tree that is opened for it.
-      return materials.length === 0
-        ? work()
-        : guard.admitContent(accountIdsOf(tree_id, input), bytesOf(materials), work);
-    case 'access':
-      return guard.admitContent({ tree_id: null, case_id: null, actor_id: input.actor.actor_id }, 0, work);
-    default:
-      return featureInputKind(input.kind) === null
-        ? work()
-        : guard.admitContent(accountIdsOf(tree_id, input), bytesOf(materials), work);
+  readonly peek: TreeEngine['peek'] = (tree_id) => this.#engine.peek(tree_id);
+  readonly inspect: TreeEngine['inspect'] = (tree_id, work) => this.#engine.inspect(tree_id, work);
+  readonly findStep: TreeEngine['findStep'] = (...step) => this.#engine.findStep(...step);
+  readonly awaitStep: TreeEngine['awaitStep'] = (...step) => this.#engine.awaitStep(...step);
+  readonly erase: TreeEngine['erase'] = (...erasure) => this.#engine.erase(...erasure);
+  readonly exclusively: TreeEngine['exclusively'] = (work) => this.#engine.exclusively(work);
+  readonly head: TreeEngine['head'] = () => this.#engine.head();
+  readonly waitUntilIntegrated: TreeEngine['waitUntilIntegrated'] = (...waiting) =>
+    this.#engine.waitUntilIntegrated(...waiting);
+  readonly labelVersion: TreeEngine['labelVersion'] = (case_id) => this.#engine.labelVersion(case_id);
+  readonly start: TreeEngine['start'] = () => this.#engine.start();
+  readonly stop: TreeEngine['stop'] = () => this.#engine.stop();
+  readonly restart: TreeEngine['restart'] = () => this.#engine.restart();
+
+  get hasFailed(): boolean {
+    return this.#engine.hasFailed;
+  }
+
+  get condition(): TreeEngine['condition'] {
+    return this.#engine.condition;
   }
 }
 

@@ -227,7 +227,6 @@ class ClusterSimulation {
       },
       secrets: ephemeralKey(),
       listener: {
-        onReply: (_tree_id, { input_id }) => void worker().replied.add(input_id),
         onEnded: () => undefined,
         onFailed: () => {
           worker().hasFailed = true;
@@ -339,7 +338,7 @@ class ClusterSimulation {
       payload: artifactRef(artifact),
       tokens: null,
     } as const;
-    const submission = { input, materials: [artifact], rememberInputId: true };
+    const submission = { input, materials: [artifact], rememberInputId: true, expectsResponse: true } as const;
     for (let sends = 0; sends < 8 && operation.outcome === 'unknown'; sends += 1) {
       // Sometimes to two workers at once, as a client does that does not want to wait for a slow one.
       const copies = this.#scheduler.below(6) === 0 ? 2 : 1;
@@ -353,7 +352,8 @@ class ClusterSimulation {
     // If it fails before it answers, a committed input may still be acknowledged, but the reply is not owed.
     const { failures } = worker;
     try {
-      const { refused, repeat_of } = await worker.engine.submit(operation.tree_id, submission);
+      const { refused, repeat_of, response } = await worker.engine.submit(operation.tree_id, submission);
+      if (response !== undefined) void this.#awaitResponse(worker, operation, response);
       if (repeat_of !== null) await this.#awaitStep(worker, operation, repeat_of);
       operation.outcome = 'ok';
       if (refused) this.#refused.add(operation.input_id);
@@ -362,6 +362,13 @@ class ClusterSimulation {
       if (error instanceof InvariantError) this.#violations.push(`${operation.input_id}: ${error.message}`);
       for (let delays = 0; delays < 5; delays += 1) await this.#scheduler.delay();
     }
+  }
+
+  /** No run of the simulation ends. If the worker fails, it owes no response. */
+  async #awaitResponse(worker: Worker, { input_id }: Operation, responding: Promise<string | null>): Promise<void> {
+    const response = await responding.catch(() => undefined);
+    if (response === null) this.#violations.push(`${input_id} got no response, and its run has falsely ended`);
+    else if (response !== undefined) worker.replied.add(input_id);
   }
 
   /** A repeated request waits for its step, wherever it is. No run of the simulation ends. */

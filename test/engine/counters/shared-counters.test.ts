@@ -45,7 +45,6 @@ class Workers {
         settle: () => ({ status: 'failed', cause: 'INTERRUPTED' }),
       },
       listener: {
-        onReply: () => undefined,
         onEnded: () => undefined,
         onFailed: () => undefined,
         onRestarted: () => undefined,

@@ -13,7 +13,7 @@ import type { GrownTree, SharedLedgerStore } from '../../../src/engine/ports/led
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { startPostgres } from '../../fixtures/postgres.js';
 import { think, World, type EngineHarness } from '../../engine/tree-engine.conformance.js';
-import { start } from '../../engine/start-tree.js';
+import { start, submit } from '../../engine/start-tree.js';
 import { ledgerPlace, type LedgerPlace } from './postgres-harness.js';
 
 const server = await startPostgres({ isDurable: true });
@@ -96,11 +96,11 @@ interface Worker {
     other.store.subscribe?.((trees) => grown.push(...trees));
     await start(harness(one), TREE, REMOTE);
     await think(harness(other), TREE, 'loads the tree');
-    await think(harness(one), TREE, 'seen');
+    await submit(harness(one), TREE, { kind: 'end', run_id: `${TREE}.1`, input_id: 'seen' });
     await eventually(async () => {
       clock.advance(LEADER_IDLE_MS / 10);
       await new Promise((resolve) => setTimeout(resolve, 5));
-      return other.world.replies.some(({ input_id }) => input_id === 'seen');
+      return other.world.endings.some(({ run_id }) => run_id === TREE);
     });
     expect(grown.map(({ tree_id }) => tree_id)).toContain(TREE);
     expect((await other.store.pending(1)).length).toBe(0);

@@ -28,7 +28,6 @@ afterAll(() => server?.stop());
 class Workers {
   readonly #engines: TreeEngine[] = [];
   readonly #stores: SharedLedgerStore[] = [];
-  readonly #waiting = new Map<string, (response: string) => void>();
   #inputs = 0;
 
   async open(place: LedgerPlace): Promise<void> {
@@ -53,9 +52,8 @@ class Workers {
         },
         secrets: ephemeralKey(),
         listener: {
-          onReply: (_tree, { input_id, response }) => this.#waiting.get(input_id)?.(response),
           onEnded: () => undefined,
-          onFailed: () => this.#waiting.forEach((answer) => answer('the engine failed')),
+          onFailed: () => undefined,
           onRestarted: () => undefined,
         },
         defer: (task) => void setImmediate(task),
@@ -75,7 +73,6 @@ class Workers {
     const input_id = `input-${this.#inputs}`;
     const payload = proposal('WRITE_FILE', { path: `/sandbox/${this.#inputs}.txt`, content: 'x' });
     const artifact: Artifact = { kind: 'raw_payload', case_id: 'case-1', bytes: Buffer.from(JSON.stringify(payload)) };
-    const replied = new Promise<string>((resolve) => this.#waiting.set(input_id, resolve));
     const input = {
       kind: 'proposal',
       run_id: `${tree}.1`,
@@ -83,8 +80,9 @@ class Workers {
       payload: artifactRef(artifact),
       tokens: null,
     } as const;
-    await this.#engine().submit(tree, { input, materials: [artifact], rememberInputId: true });
-    return replied;
+    const submission = { input, materials: [artifact], rememberInputId: true, expectsResponse: true } as const;
+    const { response } = await this.#engine().submit(tree, submission);
+    return (await response) ?? 'no response';
   }
 
   async close(): Promise<void> {

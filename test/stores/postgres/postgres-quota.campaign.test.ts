@@ -47,7 +47,6 @@ class Hammer {
   readonly #engines: TreeEngine[] = [];
   readonly #stores: SharedLedgerStore[] = [];
   /** Resolved by the reply to an input. */
-  readonly #waiting = new Map<string, (outcome: string) => void>();
   readonly #random = new Random('quota');
   #inputs = 0;
 
@@ -82,9 +81,8 @@ class Hammer {
   }
 
   readonly #listener: EngineListener = {
-    onReply: (_tree, { input_id, response }) => this.#waiting.get(input_id)?.(response),
     onEnded: () => undefined,
-    onFailed: () => this.#waiting.forEach((answer) => answer('the engine failed')),
+    onFailed: () => undefined,
     onRestarted: () => undefined,
   };
 
@@ -96,7 +94,6 @@ class Hammer {
     const bytes = Buffer.from(JSON.stringify(proposal(action, args)));
     const artifact: Artifact = { kind: 'raw_payload', case_id: CASE, bytes };
     const input_id = `input-${(this.#inputs += 1)}`;
-    const replied = new Promise<string>((resolve) => this.#waiting.set(input_id, resolve));
     const input = {
       kind: 'proposal',
       run_id: `${tree}.1`,
@@ -104,9 +101,10 @@ class Hammer {
       payload: artifactRef(artifact),
       tokens: null,
     } as const;
-    const { refused } = await this.#engine().submit(tree, { input, materials: [artifact], rememberInputId: true });
+    const submission = { input, materials: [artifact], rememberInputId: true, expectsResponse: true } as const;
+    const { refused, response } = await this.#engine().submit(tree, submission);
     if (refused) throw new Error(`${tree} refused ${input_id}`);
-    return (await replied).includes('SUCCESS');
+    return (await response)?.includes('SUCCESS') === true;
   }
 
   /** Every tree changes some file, all at once and at any worker. */

@@ -5,6 +5,7 @@ import type { Effect, EffectResult, SandboxFacts, SandboxRequest } from '../../.
  * times faster than any asynchronous form, and takes no longer than one bounded file operation. No method throws
  * because of the state of the files; a throw is a bug and counts as an unknown outcome. The caller copies each result
  * before the next call, so the implementation may reuse the object.
+ * @see FileSandbox in src/sandbox/files/file-sandbox.ts
  */
 export interface Sandbox {
   /** Whether the files are on a volume that this process does not have. Then no other method may be called. */

@@ -1,0 +1,44 @@
+import type { Reply } from '../kernel/decision.js';
+
+interface PendingResponse {
+  readonly resolve: (response: string | null) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * The responses that submitters of this process wait for. The input of a later tick may bring one: the result of an
+ * effect, a timer, recovery, or the decision of another worker.
+ */
+export class PendingResponses {
+  /** By run, then by input. */
+  readonly #runs = new Map<string, Map<string, PendingResponse>>();
+
+  /** @returns the response; null if the run ends without one.. */
+  add(run_id: string, input_id: string): Promise<string | null> {
+    const response = new Promise<string | null>((resolve, reject) => {
+      const pending = { resolve, reject };
+      const others = this.#runs.get(run_id);
+      if (others === undefined) this.#runs.set(run_id, new Map([[input_id, pending]]));
+      else others.set(input_id, pending);
+    });
+    response.catch(() => undefined);
+    return response;
+  }
+
+  resolve({ run_id, input_id, response }: Reply): void {
+    const pending = this.#runs.get(run_id);
+    pending?.get(input_id)?.resolve(response);
+    pending?.delete(input_id);
+    if (pending?.size === 0) this.#runs.delete(run_id);
+  }
+
+  endRun(run_id: string): void {
+    for (const { resolve } of this.#runs.get(run_id)?.values() ?? []) resolve(null);
+    this.#runs.delete(run_id);
+  }
+
+  rejectAll(error: unknown): void {
+    for (const pending of this.#runs.values()) for (const { reject } of pending.values()) reject(error);
+    this.#runs.clear();
+  }
+}
