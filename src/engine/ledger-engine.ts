@@ -1,8 +1,8 @@
 // The engine of one process: live trees in memory, one store, and one transaction for all inputs of an event-loop tick.
 // A `LedgerWriter` decides whether this process is the only writer of the ledger or one of several.
 //
-// The path of an input: `submit`, `#enqueue`, `#runTick`, `#processTick`, `#reply` and `#startEffect`, which submits the
-// result of the effect.
+// The path of an input: `submit`, `#enqueue`, `#runTick`, `#processTick`, `#reply`, and `#startEffect`, which submits
+// the result of the effect.
 //
 // Invariants:
 //   E1. One tick runs at a time. It decides and commits, and only then replies and starts effects. One of several
@@ -202,7 +202,7 @@ export class LedgerEngine implements TreeEngine {
     item.resolve(response === undefined ? result : { ...result, response });
   }
 
-  /** Reports decisions to callers and timers of this process. Another worker may have made them: it runs the effects. */
+  /** Reports decisions to callers and timers of this process. If another worker has made them, it runs the effects. */
   #report(tree_id: string, decisions: readonly Decision[]): void {
     for (const { replies, ended, timers } of decisions) {
       for (const reply of replies) this.#responses.resolve(reply);

@@ -6,8 +6,8 @@ interface PendingResponse {
 }
 
 /**
- * The responses that submitters of this process wait for. The input of a later tick may bring one: the result of an
- * effect, a timer, recovery, or the decision of another worker.
+ * The responses that submitters of this process wait for. A later decision may bring one: about the result of an
+ * effect, about a timer, or of another worker. A failure rejects them all, so recovery finds none.
  */
 export class PendingResponses {
   /** By run, then by input. */

@@ -78,9 +78,9 @@ export interface SubmissionResult {
    */
   readonly repeat_of: number | null;
   /**
-   * The response to the input, once it is durable; null if its run ends without one. Often a later input brings it, such
-   * as the result of an effect. Absent if the caller did not expect it, or if this call changed nothing. It rejects with
-   * LedgerError LEDGER_UNAVAILABLE if the engine fails before, and with RunError CLOSED if the engine stops.
+   * The response to the input, once it is durable; null if its run ends without one. Often a later input brings it,
+   * such as the result of an effect. Absent if the caller did not expect it, or if this call changed nothing. It
+   * rejects with LedgerError LEDGER_UNAVAILABLE if the engine fails before, and with RunError CLOSED if it stops.
    */
   readonly response?: Promise<string | null>;
 }

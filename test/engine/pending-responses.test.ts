@@ -1,4 +1,5 @@
-// The responses that submitters wait for. In a real run the response comes before the end of the run (A2).
+// The responses that submitters wait for. In a real run the response comes before the end of the run (A2 of
+// machines/agent.ts).
 
 import { expect, test } from '@jest/globals';
 import { PendingResponses } from '../../src/engine/pending-responses.js';

@@ -1,6 +1,6 @@
 // The guarantees of every engine (src/engine/tree-engine.ts), as one suite that a later engine must pass unchanged. The
 // test itself provides the effects, so that it sees every request; machines, policy and store are real. E4 is an
-// invariant of ledger-engine.ts.
+// invariant of ledger-engine.ts, A2 one of machines/agent.ts.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { artifactRef, type Artifact } from '../../src/core/contract/artifact-ref.js';
