@@ -43,8 +43,8 @@ const READERS: Readonly<Record<string, string>> = {
   'src/kernel/replay/course-cache.ts': 'folds',
   'src/interfaces/cli/commands/ledger/replay-command.ts': 'hands a ledger on to its replay',
   'src/interfaces/cli/options/recorded-machines.ts': 'reads machine definitions of the platform',
-  'src/interfaces/cli/commands/policy/policy-simulate-command.ts': 'folds',
-  'src/interfaces/cli/commands/policy/policy-explain-command.ts': 'folds',
+  'src/features/simulation/commands/policy-simulate-command.ts': 'folds',
+  'src/features/simulation/commands/policy-explain-command.ts': 'folds',
   'src/interfaces/http/routes/step-contents.ts': 'reads hashes, as everyone may have them',
   'src/interfaces/http/routes/ledger-routes.ts': 'asks the inspector, which shows what everyone may have',
   'src/interfaces/inspector/flagged-source.ts': 'shows what a changed bundle has, which its writer chose to give away',
@@ -64,7 +64,7 @@ const AUDIENCES: Readonly<Record<string, readonly string[]>> = {
 /** What a person is shown because they may approve it, and what is written without what lanes withhold. */
 const PERSONS: Readonly<Record<string, readonly string[]>> = {
   approval: ['src/interfaces/http/routes/people-routes.ts', 'src/runtime/content/read-content.ts'],
-  approvals: ['src/interfaces/cli/commands/runs/approvals-command.ts', 'src/interfaces/http/routes/people-routes.ts'],
+  approvals: ['src/features/promotions/commands/approvals-command.ts', 'src/interfaces/http/routes/people-routes.ts'],
 };
 
 /** The stores are what is read; the page is browser code, and asks the service. */

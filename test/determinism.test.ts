@@ -3,6 +3,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import ts from 'typescript';
+import { ADDED_TO_INTERFACES } from './optional-features.js';
 import { filesIn, importsOf, nodesOf, parse, targetOf, textOf } from './sources.js';
 
 const TIME_AND_CHANCE = [
@@ -188,7 +189,11 @@ const ADAPTERS = [
 ];
 const isAdapter = (path: string): boolean => ADAPTERS.some((place) => path.startsWith(place));
 /** What is composed by the root: the parts of a service that a simulation runs too. */
-const COMPOSED = /^src\/(?:runtime|home|features|host)\//;
+const isComposed = (path: string): boolean =>
+  /^src\/(?:runtime|home|features|host)\//.test(path) &&
+  !ADDED_TO_INTERFACES.test(path) &&
+  !isAdapter(path) &&
+  path !== ROOT;
 
 /** What a file reads of the machine, each once. */
 function readsIn(path: string): readonly string[] {
@@ -226,7 +231,7 @@ describe('time, chance, environment and order', () => {
 
   test('C39: what the root composes imports an adapter that reads time or chance where a ground can replace it', () => {
     const readers = timed();
-    const found = SOURCES.filter((path) => COMPOSED.test(path) && !isAdapter(path) && path !== ROOT).flatMap((path) =>
+    const found = SOURCES.filter(isComposed).flatMap((path) =>
       importsOf(parse(path))
         .map((name) => targetOf(path, name))
         .filter((target) => target !== null && readers.has(target))

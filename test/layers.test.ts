@@ -1,6 +1,7 @@
 // Who may import whom. The tables are the rule; sources are read with the TypeScript parser, types count as imports.
 
 import { describe, expect, test } from '@jest/globals';
+import { ADDED_TO_INTERFACES, OPTIONAL_FEATURES, REGISTRY } from './optional-features.js';
 import { filesIn, importsOf, parse, targetOf } from './sources.js';
 
 /** What a folder may import besides itself. A feature may never import another feature. */
@@ -99,9 +100,6 @@ const EDGES: readonly Edge[] = FILES.flatMap((from) =>
   importsOf(parse(from)).map((name) => ({ from, name, to: targetOf(from, name) })),
 );
 
-/** What a feature adds to interfaces. It belongs to their layer, and only the registry and the feature import it. */
-const ADDED_TO_INTERFACES = /^src\/features\/[^/]+\/(?:commands|routes|tools|views)\//;
-
 /** The folder of the table that a file belongs to. */
 const layerOf = (path: string): string => {
   if (ADDED_TO_INTERFACES.test(path)) return 'interfaces';
@@ -110,9 +108,6 @@ const layerOf = (path: string): string => {
 };
 
 const isOfPage = (path: string): boolean => path.startsWith('src/interfaces/inspector/page/');
-
-/** The registry of all features. It loads what it lists when that is asked for. */
-const REGISTRY = 'src/features/declare-features.ts';
 
 const featureOf = (path: string): string | null => /^src\/features\/([^/]+)\//.exec(path)?.[1] ?? null;
 
@@ -123,9 +118,6 @@ const breaksTable = ({ from, to }: Edge): boolean => {
   const [own, other] = [layerOf(from), layerOf(to)];
   return isOtherFeature || isAdded || (own !== other && MAY_IMPORT[own]?.includes(other) !== true);
 };
-
-/** The features that nothing but the registry imports: each can be removed with its line there. */
-const OPTIONAL = ['conditions'];
 
 describe('layers', () => {
   test('every folder of sources is a layer of the table', () => {
@@ -145,7 +137,9 @@ describe('layers', () => {
   test('only the registry imports an optional feature', () => {
     const imported = EDGES.filter(({ from, to }) => {
       const feature = featureOf(to ?? '');
-      return feature !== null && OPTIONAL.includes(feature) && featureOf(from) !== feature && from !== REGISTRY;
+      return (
+        feature !== null && OPTIONAL_FEATURES.includes(feature) && featureOf(from) !== feature && from !== REGISTRY
+      );
     });
     expect(imported).toEqual([]);
   });

@@ -29,6 +29,24 @@ export interface Feature {
 
 export const FEATURES: readonly Feature[] = [
   {
+    name: 'decisions',
+    commands: async () => (await import('./decisions/commands/decision-commands.js')).DECISION_COMMANDS,
+  },
+  {
+    name: 'promotions',
+    commands: async () => (await import('./promotions/commands/promotion-commands.js')).PROMOTION_COMMANDS,
+  },
+  { name: 'exports', commands: async () => (await import('./exports/commands/export-commands.js')).EXPORT_COMMANDS },
+  { name: 'hooks', commands: async () => (await import('./hooks/commands/hook-commands.js')).HOOK_COMMANDS },
+  {
+    name: 'sessions',
+    inTrees: {
+      stateMember: 'sessions',
+      load: () => install(import('./sessions/tree/session-tree.js').then(({ SESSIONS }) => SESSIONS)),
+    },
+    commands: async () => (await import('./sessions/commands/session-command-list.js')).SESSION_COMMANDS,
+  },
+  {
     name: CONDITIONS,
     inTrees: {
       openedWith: '"conditions":{',
@@ -38,12 +56,16 @@ export const FEATURES: readonly Feature[] = [
     commands: async () => (await import('./conditions/commands/condition-commands.js')).CONDITION_COMMANDS,
   },
   {
-    name: 'sessions',
-    inTrees: {
-      stateMember: 'sessions',
-      load: () => install(import('./sessions/tree/session-tree.js').then(({ SESSIONS }) => SESSIONS)),
-    },
+    name: 'simulation',
+    commands: async () => (await import('./simulation/commands/simulation-commands.js')).SIMULATION_COMMANDS,
   },
+  {
+    name: 'upstreams',
+    commands: async () => (await import('./upstreams/commands/upstream-commands.js')).UPSTREAM_COMMANDS,
+  },
+  { name: 'cluster', commands: async () => (await import('./cluster/commands/cluster-commands.js')).CLUSTER_COMMANDS },
+  { name: 'backup', commands: async () => (await import('./backup/commands/backup-commands.js')).BACKUP_COMMANDS },
+  { name: 'doctor', commands: async () => (await import('./doctor/commands/doctor-commands.js')).DOCTOR_COMMANDS },
 ];
 
 /** Declares the features that take part in trees or policies. Calling it again changes nothing. */
