@@ -16,7 +16,7 @@ const READERS: Readonly<Record<string, string>> = {
   'src/runtime/content/lane-withholding.ts': 'decides what is withheld; the bundle of a ledger is written through it',
   'src/runtime/content/withheld-lanes.ts': 'reads pinned policies',
   'src/runtime/ledger/joined-log.ts': 'hands a store on to the verification of a ledger with its archives',
-  'src/features/evidence/open-evidence.ts': 'hands an opened file on to its verification',
+  'src/runtime/ledger/open-evidence.ts': 'hands an opened file on to its verification',
   'src/features/evidence/write-evidence.ts': 'writes what it is given: `withheldByLanes`, or for an archive the ledger',
   'src/features/promotions/high-risk-runs.ts': 'asks whether a source is there, and takes its size',
   'src/runtime/case/case-label.ts': 'decides the label of a case',

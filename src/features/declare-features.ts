@@ -66,6 +66,10 @@ export const FEATURES: readonly Feature[] = [
   { name: 'cluster', commands: async () => (await import('./cluster/commands/cluster-commands.js')).CLUSTER_COMMANDS },
   { name: 'backup', commands: async () => (await import('./backup/commands/backup-commands.js')).BACKUP_COMMANDS },
   { name: 'doctor', commands: async () => (await import('./doctor/commands/doctor-commands.js')).DOCTOR_COMMANDS },
+  {
+    name: 'evidence',
+    commands: async () => (await import('./evidence/commands/evidence-commands.js')).EVIDENCE_COMMANDS,
+  },
 ];
 
 /** Declares the features that take part in trees or policies. Calling it again changes nothing. */

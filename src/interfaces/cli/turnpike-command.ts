@@ -12,11 +12,9 @@ import { helpText, overviewText } from './help/help-text.js';
 import { init } from './commands/init-command.js';
 import { keysList } from './commands/keys/keys-list-command.js';
 import { keysRotate } from './commands/keys/keys-rotate-command.js';
-import { ledgerArchive } from './commands/ledger/ledger-archive-command.js';
 import { ledgerCheckProof } from './commands/ledger/ledger-check-proof-command.js';
 import { ledgerCheckpoint } from './commands/ledger/ledger-checkpoint-command.js';
 import { ledgerErase } from './commands/ledger/ledger-erase-command.js';
-import { ledgerExport } from './commands/ledger/ledger-export-command.js';
 import { ledgerProve } from './commands/ledger/ledger-prove-command.js';
 import { ledgerVerify } from './commands/ledger/ledger-verify-command.js';
 import { machinesDiff } from './commands/ledger/machines-diff-command.js';
@@ -68,9 +66,9 @@ const OWN_GROUPS: readonly CommandGroup[] = [
       ledgerCheckpoint,
       ledgerProve,
       ledgerCheckProof,
-      ledgerExport,
+
       ledgerErase,
-      ledgerArchive,
+
       machinesDiff,
       inspectCommand,
     ],

@@ -35,10 +35,10 @@ import { verifyLedger } from '../../core/ledger/verification/verify-ledger.js';
 import type { EntryPlace, LogHead, StoredEntry } from '../../engine/ports/ledger/ledger-store.js';
 import type { LineFile, LinePlace } from '../../engine/ports/ledger/line-file.js';
 import { ReplayCheck } from '../../kernel/replay/check-replay.js';
-import { parseStoredEntry, isRunEntry } from '../../runtime/ledger/stored-entry.js';
-import type { EvidenceBundle } from '../../runtime/ledger/evidence-bundle.js';
-import { WithholdingCheck } from '../../runtime/content/lane-withholding.js';
-import { EvidenceSummary } from './write-evidence.js';
+import { parseStoredEntry, isRunEntry } from './stored-entry.js';
+import type { EvidenceBundle } from './evidence-bundle.js';
+import { WithholdingCheck } from '../content/lane-withholding.js';
+import { EvidenceSummary } from './evidence-summary.js';
 
 /**
  * Authenticates a bundle, reads it once, and compares its lines with the signed statement about them. Memory: a few

@@ -1,34 +1,34 @@
-import { nameInLedger } from '../../../../core/contract/entry-name.js';
-import { usageError } from '../../../../core/errors.js';
+import { nameInLedger } from '../../../core/contract/entry-name.js';
+import { usageError } from '../../../core/errors.js';
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { createArchiveDraft } from '../../../../stores/ledger/archive-file.js';
-import { scheduleNextTurn } from '../../../../system/system-pace.js';
-import { systemClock } from '../../../../system/system-clock.js';
+import { createArchiveDraft } from '../../../stores/ledger/archive-file.js';
+import { scheduleNextTurn } from '../../../system/system-pace.js';
+import { systemClock } from '../../../system/system-clock.js';
 import {
   archiveLedger,
   checkArchivable,
   planArchive,
   type ArchiveResult,
   type LockedLedger,
-} from '../../../../features/evidence/archive-ledger.js';
-import { OPERATOR_DEFAULTS } from '../../../../runtime/operator-acts.js';
-import type { Turnpike } from '../../../../host/turnpike.js';
-import type { BoundaryBlocker } from '../../../../features/evidence/archive-boundary.js';
-import { readStoreHome } from '../../../../home/store-home.js';
-import { openHome } from '../../../../home/home.js';
-import { readLedgerSigner } from '../../../../home/ledger-key.js';
-import { countReads } from '../../../../runtime/ledger/count-reads.js';
-import { RunRecordWriter } from '../../../../runtime/ledger/run-record-writer.js';
-import { quoteArgument, commandUsageError } from '../../arguments.js';
-import type { CommandArguments, CliCommand } from '../../command.js';
-import { exitOneIfTampered } from '../../exit-code.js';
-import { withHomeAccess } from '../../home-access.js';
-import { OPERATOR_OPTIONS, parseOperator } from '../../options/person-options.js';
-import { homeOf } from '../../options/folders.js';
-import { type Io } from '../../io.js';
-import { progressFor } from '../../progress-bar.js';
-import { countText, escapeText, jsonLine } from '../../text/terminal.js';
+} from '../archive-ledger.js';
+import { OPERATOR_DEFAULTS } from '../../../runtime/operator-acts.js';
+import type { Turnpike } from '../../../host/turnpike.js';
+import type { BoundaryBlocker } from '../archive-boundary.js';
+import { readStoreHome } from '../../../home/store-home.js';
+import { openHome } from '../../../home/home.js';
+import { readLedgerSigner } from '../../../home/ledger-key.js';
+import { countReads } from '../../../runtime/ledger/count-reads.js';
+import { RunRecordWriter } from '../../../runtime/ledger/run-record-writer.js';
+import { quoteArgument, commandUsageError } from '../../../interfaces/cli/arguments.js';
+import type { CommandArguments, CliCommand } from '../../../interfaces/cli/command.js';
+import { exitOneIfTampered } from '../../../interfaces/cli/exit-code.js';
+import { withHomeAccess } from '../../../interfaces/cli/home-access.js';
+import { OPERATOR_OPTIONS, parseOperator } from '../../../interfaces/cli/options/person-options.js';
+import { homeOf } from '../../../interfaces/cli/options/folders.js';
+import { type Io } from '../../../interfaces/cli/io.js';
+import { progressFor } from '../../../interfaces/cli/progress-bar.js';
+import { countText, escapeText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
 
 /** `turnpike ledger archive`: moves the oldest entries of a ledger to a file that proves what they were. */
 export const ledgerArchive: CliCommand = {

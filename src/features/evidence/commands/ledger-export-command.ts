@@ -1,16 +1,16 @@
-import { usageError } from '../../../../core/errors.js';
+import { usageError } from '../../../core/errors.js';
 import { createWriteStream } from 'node:fs';
 import { resolve } from 'node:path';
 import { finished } from 'node:stream/promises';
 import { once } from 'node:events';
-import { withholdByLanes } from '../../../../runtime/content/lane-withholding.js';
-import { writeEvidence } from '../../../../features/evidence/write-evidence.js';
-import { readLedgerSigner } from '../../../../home/ledger-key.js';
-import { requireSignedHead } from '../../../../runtime/ledger/ledger-proofs.js';
-import type { CliCommand, ExitCode } from '../../command.js';
-import { exitOneIfTampered } from '../../exit-code.js';
-import { homeOf, withLedger, type OpenLedger } from '../../options/folders.js';
-import { countText, jsonLine } from '../../text/terminal.js';
+import { withholdByLanes } from '../../../runtime/content/lane-withholding.js';
+import { writeEvidence } from '../write-evidence.js';
+import { readLedgerSigner } from '../../../home/ledger-key.js';
+import { requireSignedHead } from '../../../runtime/ledger/ledger-proofs.js';
+import type { CliCommand, ExitCode } from '../../../interfaces/cli/command.js';
+import { exitOneIfTampered } from '../../../interfaces/cli/exit-code.js';
+import { homeOf, withLedger, type OpenLedger } from '../../../interfaces/cli/options/folders.js';
+import { countText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
 
 /** `turnpike ledger export`: writes one file with all that a third party needs to verify the ledger. */
 export const ledgerExport: CliCommand = {
