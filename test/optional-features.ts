@@ -1,7 +1,7 @@
 // What the suites know of features: which can be removed, and where their parts of other layers are.
 
 /** The features that nothing but the registry imports: each can be removed with its entry there. */
-export const OPTIONAL_FEATURES: readonly string[] = ['conditions', 'doctor', 'evidence'];
+export const OPTIONAL_FEATURES: readonly string[] = ['conditions', 'doctor', 'evidence', 'policy-lint'];
 
 /** The registry of all features. It loads what it lists when that is needed. */
 export const REGISTRY = 'src/features/declare-features.ts';

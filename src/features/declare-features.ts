@@ -4,6 +4,7 @@
 import type { CommandGroup } from '../interfaces/cli/command.js';
 import { declareFeature, installVocabulary, type DeclaredFeature } from '../core/contract/run/feature-vocabulary.js';
 import { CONDITIONS, installConditionLanguage, type ConditionLanguage } from '../core/policy/conditions.js';
+import type { PolicyLinter } from '../core/policy/files/policy-linter.js';
 import { installTreeFeature, type TreeFeature } from '../kernel/tree-feature.js';
 
 const install = async (loading: Promise<TreeFeature>): Promise<void> => {
@@ -25,6 +26,8 @@ export interface Feature {
   readonly inTrees?: Omit<DeclaredFeature, 'feature'>;
   /** Its commands, under the titles of the help. Loaded with the command line. */
   readonly commands?: () => Promise<readonly CommandGroup[]>;
+  /** Its linter of policies. Loaded when a command loads a policy. */
+  readonly linter?: () => Promise<PolicyLinter>;
 }
 
 export const FEATURES: readonly Feature[] = [
@@ -45,6 +48,11 @@ export const FEATURES: readonly Feature[] = [
       load: () => install(import('./sessions/tree/session-tree.js').then(({ SESSIONS }) => SESSIONS)),
     },
     commands: async () => (await import('./sessions/commands/session-command-list.js')).SESSION_COMMANDS,
+  },
+  {
+    name: 'policy-lint',
+    linter: async () => (await import('./policy-lint/lint-policy.js')).POLICY_LINTER,
+    commands: async () => (await import('./policy-lint/commands/lint-commands.js')).LINT_COMMANDS,
   },
   {
     name: CONDITIONS,

@@ -19,9 +19,7 @@ import { ledgerProve } from './commands/ledger/ledger-prove-command.js';
 import { ledgerVerify } from './commands/ledger/ledger-verify-command.js';
 import { machinesDiff } from './commands/ledger/machines-diff-command.js';
 import { mcp } from './commands/service/mcp-command.js';
-import { policyCheck } from './commands/policy/policy-check-command.js';
 import { policyDeny } from './commands/policy/policy-deny-command.js';
-import { policyPin } from './commands/policy/policy-pin-command.js';
 import { registrations } from './commands/policy/registrations-command.js';
 import { replayCommand } from './commands/ledger/replay-command.js';
 import { run } from './commands/runs/run-command.js';
@@ -57,7 +55,7 @@ const TITLES: readonly string[] = [
 const OWN_GROUPS: readonly CommandGroup[] = [
   { title: 'start', commands: [init, configPrint(() => COMMANDS), completion(() => COMMANDS), version] },
   { title: 'agents and runs', commands: [step, run, runs] },
-  { title: 'policy', commands: [actions, policyCheck, policyPin, policyDeny, registrations] },
+  { title: 'policy', commands: [actions, policyDeny, registrations] },
   {
     title: 'evidence',
     commands: [
@@ -66,9 +64,7 @@ const OWN_GROUPS: readonly CommandGroup[] = [
       ledgerCheckpoint,
       ledgerProve,
       ledgerCheckProof,
-
       ledgerErase,
-
       machinesDiff,
       inspectCommand,
     ],

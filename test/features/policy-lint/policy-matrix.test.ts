@@ -26,7 +26,7 @@ import {
   fullScope,
   type MatrixAction,
   type MatrixCell,
-} from '../../../src/features/simulation/policy-matrix.js';
+} from '../../../src/features/policy-lint/policy-matrix.js';
 import { sized } from '../../fixtures/campaign.js';
 import type { BenchOptions } from '../../fixtures/bench.js';
 import { service, serviceEdit } from '../../fixtures/service.js';

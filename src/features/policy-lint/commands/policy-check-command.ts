@@ -1,23 +1,23 @@
-import { valuesOf } from '../../../../core/contract/policy/pins.js';
-import { formatLintMessage } from '../../../../features/policy-lint/lint-rules.js';
-import { formatFinding, type PolicyCheck } from '../../../../core/policy/files/check-policy.js';
-import { buildPolicyMatrix, type MatrixCell } from '../../../../features/simulation/policy-matrix.js';
+import { valuesOf } from '../../../core/contract/policy/pins.js';
+import { formatLintMessage } from '../lint-rules.js';
+import { formatFinding, type PolicyCheck } from '../../../core/policy/files/check-policy.js';
+import { buildPolicyMatrix, type MatrixCell } from '../policy-matrix.js';
 import {
   readEarlierAcceptances,
   collectLintErrors,
   findAcceptanceReason,
   type FileLintMessage,
-} from '../../options/accepted-lint-messages.js';
-import { NO_OPERANDS, type CliCommand } from '../../command.js';
+} from './accepted-lint-messages.js';
+import { NO_OPERANDS, type CliCommand } from '../../../interfaces/cli/command.js';
 import {
   findContractFolder,
   loadContract,
   REGISTRATIONS_OPTION,
   readRegistrations,
   displayPath,
-} from '../../options/folders.js';
-import type { Io } from '../../io.js';
-import { escapeText, jsonLine, createPainter, table, type Paint } from '../../text/terminal.js';
+} from '../../../interfaces/cli/options/folders.js';
+import type { Io } from '../../../interfaces/cli/io.js';
+import { escapeText, jsonLine, createPainter, table, type Paint } from '../../../interfaces/cli/text/terminal.js';
 
 /** `turnpike policy check`: reports all findings in a policy, or all that it decides. */
 export const policyCheck: CliCommand = {

@@ -4,12 +4,13 @@
 import { readAcceptedCautions } from '../../../home/policy/manifest-policy-source.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import { valuesOf, type AcceptedCaution } from '../../../core/contract/policy/pins.js';
-import { LINT_RULE_IDS, type LintMessage } from '../../../features/policy-lint/lint-rules.js';
+import type { LintMessage } from '../../../core/policy/files/policy-linter.js';
+import { LINT_RULE_IDS } from '../lint-rules.js';
 import { shippedContract } from '../../../runtime/shipped-contract.js';
-import type { CommandArguments, CliCommand } from '../command.js';
-import { commandUsageError } from '../arguments.js';
-import { displayPath, type LoadedPolicy } from './folders.js';
-import type { Io } from '../io.js';
+import type { CommandArguments, CliCommand } from '../../../interfaces/cli/command.js';
+import { commandUsageError } from '../../../interfaces/cli/arguments.js';
+import { displayPath, type LoadedPolicy } from '../../../interfaces/cli/options/folders.js';
+import type { Io } from '../../../interfaces/cli/io.js';
 
 /** An error with the hash of the file that it is about. */
 export interface FileLintMessage extends LintMessage {

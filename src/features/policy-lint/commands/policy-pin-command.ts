@@ -1,22 +1,22 @@
-import { usageError } from '../../../../core/errors.js';
+import { usageError } from '../../../core/errors.js';
 import { readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join, relative, resolve, sep } from 'node:path';
-import { gitPolicySource } from '../../../../home/policy/git-policy-source.js';
-import { hasIdentities, identitiesSource } from '../../../../home/policy/home-identities.js';
-import { PIN_MANIFEST, pinManifest, type PinnableFile } from '../../../../home/policy/manifest-policy-source.js';
-import { policyPaths } from '../../../../home/policy/policy-files.js';
-import { IDENTITIES_PATH } from '../../../../core/contract/policy/identities.js';
-import { presentFiles, type AcceptedCaution } from '../../../../core/contract/policy/pins.js';
-import { formatLintMessage } from '../../../../features/policy-lint/lint-rules.js';
+import { gitPolicySource } from '../../../home/policy/git-policy-source.js';
+import { hasIdentities, identitiesSource } from '../../../home/policy/home-identities.js';
+import { PIN_MANIFEST, pinManifest, type PinnableFile } from '../../../home/policy/manifest-policy-source.js';
+import { policyPaths } from '../../../home/policy/policy-files.js';
+import { IDENTITIES_PATH } from '../../../core/contract/policy/identities.js';
+import { presentFiles, type AcceptedCaution } from '../../../core/contract/policy/pins.js';
+import { formatLintMessage } from '../lint-rules.js';
 import {
   parseAcceptances,
   readEarlierAcceptances,
   collectLintErrors,
   findAcceptanceReason,
   type FileLintMessage,
-} from '../../options/accepted-lint-messages.js';
-import { commandUsageError } from '../../arguments.js';
-import { NO_OPERANDS, type CommandArguments, type CliCommand } from '../../command.js';
+} from './accepted-lint-messages.js';
+import { commandUsageError } from '../../../interfaces/cli/arguments.js';
+import { NO_OPERANDS, type CommandArguments, type CliCommand } from '../../../interfaces/cli/command.js';
 import {
   findContractFolder,
   loadContract,
@@ -25,9 +25,9 @@ import {
   displayPath,
   requireValidPolicy,
   type ContractFolder,
-} from '../../options/folders.js';
-import { type Io } from '../../io.js';
-import { escapeText, jsonLine } from '../../text/terminal.js';
+} from '../../../interfaces/cli/options/folders.js';
+import { type Io } from '../../../interfaces/cli/io.js';
+import { escapeText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
 
 /** `turnpike policy pin`: writes pins.json, which gives runs the version of every policy file. */
 export const policyPin: CliCommand = {
