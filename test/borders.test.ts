@@ -43,6 +43,8 @@ const BORDERS = [
   'src/host/configuration/',
   'src/runtime/effects/',
   'src/features/evidence/',
+  'src/interfaces/inspector/flagged-evidence.ts',
+  'src/runtime/ledger/open-evidence.ts',
   'src/features/sessions/checks/',
   'src/features/upstreams/',
   'src/core/step/',

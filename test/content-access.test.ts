@@ -16,7 +16,7 @@ const READERS: Readonly<Record<string, string>> = {
   'src/runtime/content/lane-withholding.ts': 'decides what is withheld; the bundle of a ledger is written through it',
   'src/runtime/content/withheld-lanes.ts': 'reads pinned policies',
   'src/runtime/ledger/joined-log.ts': 'hands a store on to the verification of a ledger with its archives',
-  'src/features/evidence/open-evidence.ts': 'hands an opened file on to its verification',
+  'src/runtime/ledger/open-evidence.ts': 'hands an opened file on to its verification',
   'src/features/evidence/write-evidence.ts': 'writes what it is given: `withheldByLanes`, or for an archive the ledger',
   'src/features/promotions/high-risk-runs.ts': 'asks whether a source is there, and takes its size',
   'src/runtime/case/case-label.ts': 'decides the label of a case',
@@ -43,8 +43,8 @@ const READERS: Readonly<Record<string, string>> = {
   'src/kernel/replay/course-cache.ts': 'folds',
   'src/interfaces/cli/commands/ledger/replay-command.ts': 'hands a ledger on to its replay',
   'src/interfaces/cli/options/recorded-machines.ts': 'reads machine definitions of the platform',
-  'src/interfaces/cli/commands/policy/policy-simulate-command.ts': 'folds',
-  'src/interfaces/cli/commands/policy/policy-explain-command.ts': 'folds',
+  'src/features/simulation/commands/policy-simulate-command.ts': 'folds',
+  'src/features/simulation/commands/policy-explain-command.ts': 'folds',
   'src/interfaces/http/routes/step-contents.ts': 'reads hashes, as everyone may have them',
   'src/interfaces/http/routes/ledger-routes.ts': 'asks the inspector, which shows what everyone may have',
   'src/interfaces/inspector/flagged-source.ts': 'shows what a changed bundle has, which its writer chose to give away',
@@ -64,7 +64,7 @@ const AUDIENCES: Readonly<Record<string, readonly string[]>> = {
 /** What a person is shown because they may approve it, and what is written without what lanes withhold. */
 const PERSONS: Readonly<Record<string, readonly string[]>> = {
   approval: ['src/interfaces/http/routes/people-routes.ts', 'src/runtime/content/read-content.ts'],
-  approvals: ['src/interfaces/cli/commands/runs/approvals-command.ts', 'src/interfaces/http/routes/people-routes.ts'],
+  approvals: ['src/features/promotions/commands/approvals-command.ts', 'src/interfaces/http/routes/people-routes.ts'],
 };
 
 /** The stores are what is read; the page is browser code, and asks the service. */

@@ -8,7 +8,7 @@ import { basename, dirname, join } from 'node:path';
 import ts from 'typescript';
 import { tableOf } from './docs/tables.js';
 import { BARE_WORDS, FILE_NAMES, IDENTIFIER_WORDS, NOUNS, PHRASES } from './language.js';
-import { filesIn, nodesOf, parse, ROOT, textOf } from './sources.js';
+import { isAddedToInterfaces, filesIn, nodesOf, parse, ROOT, textOf } from './sources.js';
 
 const RATCHET = 'test/language-ratchet.json';
 const RECORDED = 'test/recorded-names.json';
@@ -103,7 +103,8 @@ function proseOf(path: string): readonly string[] {
       const [, comment] = /^\s*(?:\/\/|\/?\*+)(.*)$/.exec(line) ?? /\s\/\/ (.*)$/.exec(line) ?? [];
       if (comment !== undefined) return [comment];
       const title = path.startsWith('test/') && /\b(?:test|describe)\b.*\(\s*[`'"]/.test(line);
-      const text = path.startsWith('src/interfaces/cli/') && /['`][^'`]* [^'`]* [^'`]*['`]/.test(line);
+      const isCommand = path.startsWith('src/interfaces/cli/') || isAddedToInterfaces(path);
+      const text = isCommand && /['`][^'`]* [^'`]* [^'`]*['`]/.test(line);
       return title || text ? [line] : [];
     });
 }

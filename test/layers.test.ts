@@ -1,6 +1,7 @@
 // Who may import whom. The tables are the rule; sources are read with the TypeScript parser, types count as imports.
 
 import { describe, expect, test } from '@jest/globals';
+import { OPTIONAL_FEATURES, REGISTRY } from './optional-features.js';
 import { filesIn, importsOf, isAddedToInterfaces, parse, targetOf } from './sources.js';
 
 /** What a folder may import besides itself. A feature may never import another feature. */
@@ -121,9 +122,6 @@ const layerOf = (path: string): string => {
 
 const isOfPage = (path: string): boolean => path.startsWith('src/interfaces/inspector/page/');
 
-/** The registry of all features. It loads what it lists when that is asked for. */
-const REGISTRY = 'src/features/declare-features.ts';
-
 const featureOf = (path: string): string | null => /^src\/features\/([^/]+)\//.exec(path)?.[1] ?? null;
 
 const breaksTable = ({ from, to }: Edge): boolean => {
@@ -133,9 +131,6 @@ const breaksTable = ({ from, to }: Edge): boolean => {
   const [own, other] = [layerOf(from), layerOf(to)];
   return isOtherFeature || isAdded || (own !== other && MAY_IMPORT[own]?.includes(other) !== true);
 };
-
-/** The features that nothing but the registry imports: each can be removed with its line there. */
-const OPTIONAL = ['conditions'];
 
 describe('layers', () => {
   test('every folder of sources is a layer of the table', () => {
@@ -155,7 +150,9 @@ describe('layers', () => {
   test('only the registry imports an optional feature', () => {
     const imported = EDGES.filter(({ from, to }) => {
       const feature = featureOf(to ?? '');
-      return feature !== null && OPTIONAL.includes(feature) && featureOf(from) !== feature && from !== REGISTRY;
+      return (
+        feature !== null && OPTIONAL_FEATURES.includes(feature) && featureOf(from) !== feature && from !== REGISTRY
+      );
     });
     expect(imported).toEqual([]);
   });

@@ -4,6 +4,7 @@
 import type { CommandGroup } from '../interfaces/cli/command.js';
 import { declareFeature, installVocabulary, type DeclaredFeature } from '../core/contract/run/feature-vocabulary.js';
 import { CONDITIONS, installConditionLanguage, type ConditionLanguage } from '../core/policy/conditions.js';
+import type { PolicyLinter } from '../core/policy/files/policy-linter.js';
 import { installTreeFeature, type TreeFeature } from '../kernel/tree-feature.js';
 
 const install = async (loading: Promise<TreeFeature>): Promise<void> => {
@@ -25,9 +26,34 @@ export interface Feature {
   readonly inTrees?: Omit<DeclaredFeature, 'feature'>;
   /** Its commands, under the titles of the help. Loaded with the command line. */
   readonly commands?: () => Promise<readonly CommandGroup[]>;
+  /** Its linter of policies. Loaded when a command loads a policy. */
+  readonly linter?: () => Promise<PolicyLinter>;
 }
 
 export const FEATURES: readonly Feature[] = [
+  {
+    name: 'decisions',
+    commands: async () => (await import('./decisions/commands/decision-commands.js')).DECISION_COMMANDS,
+  },
+  {
+    name: 'promotions',
+    commands: async () => (await import('./promotions/commands/promotion-commands.js')).PROMOTION_COMMANDS,
+  },
+  { name: 'exports', commands: async () => (await import('./exports/commands/export-commands.js')).EXPORT_COMMANDS },
+  { name: 'hooks', commands: async () => (await import('./hooks/commands/hook-commands.js')).HOOK_COMMANDS },
+  {
+    name: 'sessions',
+    inTrees: {
+      stateMember: 'sessions',
+      load: () => install(import('./sessions/tree/session-tree.js').then(({ SESSIONS }) => SESSIONS)),
+    },
+    commands: async () => (await import('./sessions/commands/session-command-list.js')).SESSION_COMMANDS,
+  },
+  {
+    name: 'policy-lint',
+    linter: async () => (await import('./policy-lint/lint-policy.js')).POLICY_LINTER,
+    commands: async () => (await import('./policy-lint/commands/lint-commands.js')).LINT_COMMANDS,
+  },
   {
     name: CONDITIONS,
     inTrees: {
@@ -38,11 +64,19 @@ export const FEATURES: readonly Feature[] = [
     commands: async () => (await import('./conditions/commands/condition-commands.js')).CONDITION_COMMANDS,
   },
   {
-    name: 'sessions',
-    inTrees: {
-      stateMember: 'sessions',
-      load: () => install(import('./sessions/tree/session-tree.js').then(({ SESSIONS }) => SESSIONS)),
-    },
+    name: 'simulation',
+    commands: async () => (await import('./simulation/commands/simulation-commands.js')).SIMULATION_COMMANDS,
+  },
+  {
+    name: 'upstreams',
+    commands: async () => (await import('./upstreams/commands/upstream-commands.js')).UPSTREAM_COMMANDS,
+  },
+  { name: 'cluster', commands: async () => (await import('./cluster/commands/cluster-commands.js')).CLUSTER_COMMANDS },
+  { name: 'backup', commands: async () => (await import('./backup/commands/backup-commands.js')).BACKUP_COMMANDS },
+  { name: 'doctor', commands: async () => (await import('./doctor/commands/doctor-commands.js')).DOCTOR_COMMANDS },
+  {
+    name: 'evidence',
+    commands: async () => (await import('./evidence/commands/evidence-commands.js')).EVIDENCE_COMMANDS,
   },
 ];
 

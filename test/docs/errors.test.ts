@@ -137,7 +137,7 @@ function ruleIds(): readonly string[] {
     'src/core/policy/sandbox-path.ts',
     'src/core/policy/verdict.ts',
     'src/features/conditions/condition-verdict.ts',
-    'src/features/simulation/policy-matrix.ts',
+    'src/features/policy-lint/policy-matrix.ts',
   ];
   return files.flatMap((path) =>
     nodesOf(parse(path)).flatMap((node) => {

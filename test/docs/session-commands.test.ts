@@ -2,7 +2,7 @@
 
 import { expect, test } from '@jest/globals';
 import type { SessionAnswer } from '../../src/features/sessions/contract/session-answer.js';
-import { SESSION_COMMANDS } from '../../src/interfaces/cli/commands/session/session-command-list.js';
+import { SESSION_COMMANDS } from '../../src/features/sessions/commands/session-command-list.js';
 import { initialised, jsonLines, put, turnpike } from '../interfaces/cli/fake-io.js';
 import { PLAIN, putSpec, reportOf, stepOf } from '../interfaces/cli/session-fixture.js';
 import { textOf } from '../sources.js';
@@ -11,7 +11,7 @@ import { tableOf } from './tables.js';
 const DOCUMENT = 'docs/session-commands.md';
 
 test('the table has every command of sessions, with its effect and its role', () => {
-  const commands = SESSION_COMMANDS.map(({ name, summary, options }) => {
+  const commands = SESSION_COMMANDS.flatMap((group) => group.commands).map(({ name, summary, options }) => {
     const [, role = ''] = /\(default (\w+)\)$/.exec(options.find((option) => option.name === 'role')?.help ?? '') ?? [];
     return [name, summary, role];
   });

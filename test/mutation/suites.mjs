@@ -48,7 +48,7 @@ const SLOW = new Set([
   'test/core/policy/overlay-verdict.test.ts',
   'test/kernel/replay/histories.test.ts',
   'test/core/run/budget-account.test.ts',
-  'test/features/simulation/policy-matrix.test.ts',
+  'test/features/policy-lint/policy-matrix.test.ts',
 ]);
 
 /** The suites for a mutant of `source`, in order: its namesake, its folder, then the fast suites of other folders. */

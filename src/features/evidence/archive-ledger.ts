@@ -13,7 +13,7 @@ import type { ExternalHeadStore, LedgerStore, LogHead } from '../../engine/ports
 import { NO_PROGRESS, type ProgressReporter } from '../../engine/ports/progress.js';
 import { countBundleReads, countReads } from '../../runtime/ledger/count-reads.js';
 import { findBoundary, type ArchiveBoundary, type BoundaryBlocker } from './archive-boundary.js';
-import { openEvidence, verifyEvidence } from './open-evidence.js';
+import { openEvidence, verifyEvidence } from '../../runtime/ledger/open-evidence.js';
 import { writeEvidence } from './write-evidence.js';
 
 /** A ledger whose writer lock this process holds, and which no other process uses. */

@@ -1,16 +1,11 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
-import type { Entry } from '../../core/contract/run/entry.js';
 import {
   EVIDENCE_FORMAT,
-  PREDICATE_TYPE,
   STATEMENT_BYTES_MAX,
-  STATEMENT_TYPE,
   type EvidenceEntry,
   type EvidenceHeader,
-  type EvidenceStatement,
 } from '../../core/contract/evidence/evidence.js';
-import { sha256 } from '../../core/contract/hash.js';
 import { isWithheld, type StoredArtifact } from '../../core/contract/artifact-ref.js';
 import { UsageError, usageError } from '../../core/errors.js';
 import { signCheckpoint } from '../../core/ledger/proof/checkpoint.js';
@@ -18,15 +13,8 @@ import { keyNotesOf } from '../../core/ledger/proof/key-history.js';
 import { signStatement } from '../../core/ledger/proof/dsse.js';
 import type { NoteSigner } from '../../core/ledger/proof/signed-note.js';
 import type { ExternalHead, LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
-import { RunRecords } from '../../core/run/run-records.js';
+import { EvidenceSummary, type EvidenceCounts } from '../../runtime/ledger/evidence-summary.js';
 import { parseStoredEntry, isRunEntry } from '../../runtime/ledger/stored-entry.js';
-
-/** Counts of what was written. */
-export interface EvidenceCounts {
-  readonly entries: number;
-  readonly artifacts: number;
-  readonly runs: number;
-}
 
 /**
  * Writes the evidence bundle of a ledger line by line, from the first entry that is not archived to the end of its
@@ -75,50 +63,3 @@ const tooManyRunsError = (): UsageError =>
   usageError(
     'the ledger has more runs than one bundle can list: archive its beginning first (`ledger archive --before`)',
   );
-
-/** The signed statement about the lines before it. The writer and the verifier of a bundle both compute it. */
-export class EvidenceSummary {
-  readonly #runs = new RunRecords();
-  readonly #pinned = { policy: new Set<string>(), machines: new Set<string>() };
-  #entries = 0;
-  #artifacts = 0;
-  #withheld = 0;
-
-  /** @param entry null if it does not concern a run */
-  add(entry: Entry | null, artifacts: readonly StoredArtifact[]): void {
-    this.#entries += 1;
-    this.#artifacts += artifacts.length;
-    if (entry !== null) this.#runs.fold(entry);
-    for (const artifact of artifacts) {
-      const { kind } = artifact;
-      if (isWithheld(artifact)) this.#withheld += 1;
-      else if (kind === 'policy' || kind === 'machines') this.#pinned[kind].add(sha256(artifact.bytes));
-    }
-  }
-
-  get counts(): EvidenceCounts {
-    return { entries: this.#entries, artifacts: this.#artifacts, runs: this.#runs.all().length };
-  }
-
-  statement(name: string, root: string, content_sha256: string): EvidenceStatement {
-    return {
-      _type: STATEMENT_TYPE,
-      subject: [{ name, digest: { sha256: root } }],
-      predicateType: PREDICATE_TYPE,
-      predicate: {
-        entries: this.#entries,
-        artifacts: this.#artifacts,
-        withheld: this.#withheld,
-        content_sha256,
-        policies: [...this.#pinned.policy].sort(),
-        machines: [...this.#pinned.machines].sort(),
-        runs: this.#runs.all().map(({ run_id, run_kind, status, outcome = null }) => ({
-          run_id,
-          run_kind,
-          status,
-          outcome,
-        })),
-      },
-    };
-  }
-}

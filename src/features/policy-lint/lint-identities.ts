@@ -5,7 +5,8 @@ import { quoteForMessage } from '../../core/contract/finding-text.js';
 import { checkIdentities } from '../../core/policy/files/check-identities.js';
 import { readPolicyYaml, type NamedPolicyFile } from '../../core/policy/files/read-policy-file.js';
 import type { Policy } from '../../core/policy/policy.js';
-import { LINT_RULES, type LintMessage } from './lint-rules.js';
+import type { LintMessage } from '../../core/policy/files/policy-linter.js';
+import { LINT_RULES, type LintRule } from './lint-rules.js';
 
 /** OpenID Connect Core, 5.7: users may change these, and an issuer may give them to other users later. */
 const CHANGEABLE: readonly string[] = [
@@ -20,7 +21,10 @@ const CHANGEABLE: readonly string[] = [
   'unique_name',
 ];
 
-type IdentityCaution = Pick<LintMessage, 'rule' | 'severity' | 'message'> & { readonly pointer: string };
+type IdentityCaution = Pick<LintMessage, 'severity' | 'message'> & {
+  readonly rule: LintRule;
+  readonly pointer: string;
+};
 
 /** @param policy the policy next to the file; null if it is not valid */
 export function lintIdentities(file: NamedPolicyFile, policy: Policy | null): readonly LintMessage[] {

@@ -6,12 +6,14 @@ import type { ActionsPolicy } from '../../core/contract/policy/actions-policy.js
 import type { LanesPolicy } from '../../core/contract/policy/lanes.js';
 import { valuesOf, type ForPolicyFiles } from '../../core/contract/policy/pins.js';
 import type { RolesPolicy } from '../../core/contract/policy/roles.js';
-import { LINT_RULES, type LintFinding, type LintMessage } from './lint-rules.js';
+import { LINT_RULES, type LintFinding } from './lint-rules.js';
+import type { LintMessage, PolicyLinter } from '../../core/policy/files/policy-linter.js';
 import { checkPolicy } from '../../core/policy/files/check-policy.js';
 import { readPolicyYaml, type NamedPolicyFile } from '../../core/policy/files/read-policy-file.js';
 import { lintActions } from './lint-actions.js';
 import { lintCalls } from './lint-calls.js';
 import { lintConditions } from './lint-conditions.js';
+import { lintIdentities } from './lint-identities.js';
 import { lintLanes } from './lint-lanes.js';
 import { lintNames } from './lint-names.js';
 import { lintRoles } from './lint-roles.js';
@@ -55,3 +57,5 @@ export function lintPolicy(
   const order = valuesOf(files).map(({ path }) => path);
   return messages.sort((a, b) => order.indexOf(a.file) - order.indexOf(b.file) || a.line - b.line);
 }
+
+export const POLICY_LINTER: PolicyLinter = { lintPolicy, lintIdentities };

@@ -2,6 +2,7 @@
 // so no rule here affects a run. `turnpike policy check` shows the findings, and `turnpike policy pin` refuses errors.
 
 import type { PolicyFile } from '../../core/contract/policy/pins.js';
+import type { LintMessage, LintSeverity } from '../../core/policy/files/policy-linter.js';
 
 /** Every rule, with its remedy. */
 export const LINT_RULES = {
@@ -52,9 +53,6 @@ export const LINT_RULES = {
 export type LintRule = keyof typeof LINT_RULES;
 export const LINT_RULE_IDS = Object.keys(LINT_RULES) as readonly LintRule[];
 
-/** An error must be corrected or accepted before a policy is pinned; a warning is for review. */
-export type LintSeverity = 'error' | 'warning';
-
 /** A careless place: the file, and a JSON pointer into it. */
 export interface LintFinding {
   readonly name: PolicyFile;
@@ -62,18 +60,6 @@ export interface LintFinding {
   readonly rule: LintRule;
   readonly severity: LintSeverity;
   readonly message: string;
-}
-
-/** A finding with its line, for people. */
-export interface LintMessage {
-  readonly file: string;
-  /** Line number, from 1. */
-  readonly line: number;
-  readonly rule: LintRule;
-  readonly severity: LintSeverity;
-  readonly message: string;
-  /** How to correct it. */
-  readonly remedy: string;
 }
 
 /** A lint finding as one line, in the form that editors and CI systems turn into links. */

@@ -18,8 +18,8 @@ import type {
 } from '../../engine/ports/ledger/ledger-store.js';
 import type { Pace } from '../../engine/ports/pace.js';
 import { NO_PROGRESS, type ProgressReporter } from '../../engine/ports/progress.js';
-import { openFlaggedEvidence } from '../../features/evidence/flagged-evidence.js';
-import { openEvidence } from '../../features/evidence/open-evidence.js';
+import { openFlaggedEvidence } from './flagged-evidence.js';
+import { openEvidence } from '../../runtime/ledger/open-evidence.js';
 import { OBSERVERS } from '../../runtime/content/audience.js';
 import { ContentReader } from '../../runtime/content/content-reader.js';
 import type { HomePaths, KeyFolder } from '../../home/home-paths.js';

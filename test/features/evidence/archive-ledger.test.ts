@@ -13,7 +13,7 @@ import { noteSigner, type NoteSigner } from '../../../src/core/ledger/proof/sign
 import type { LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';
 import type { LineFile } from '../../../src/engine/ports/ledger/line-file.js';
 import { archiveLedger, checkArchivable, type ArchiveResult } from '../../../src/features/evidence/archive-ledger.js';
-import { openEvidence } from '../../../src/features/evidence/open-evidence.js';
+import { openEvidence } from '../../../src/runtime/ledger/open-evidence.js';
 import { generateLedgerKey } from '../../../src/home/ledger-key.js';
 import { openTurnpike, type Turnpike } from '../../../src/host/turnpike.js';
 import { FaultyStore } from '../../fixtures/faulty-store.js';

@@ -10,7 +10,7 @@ import { EMPTY_HEAD, extendHead, leafHash } from '../../../src/core/ledger/proof
 import type { NoteSigner } from '../../../src/core/ledger/proof/signed-note.js';
 import { homePaths, openHome } from '../../../src/home/home.js';
 import { withholdByLanes } from '../../../src/runtime/content/lane-withholding.js';
-import { openEvidence, verifyEvidence } from '../../../src/features/evidence/open-evidence.js';
+import { openEvidence, verifyEvidence } from '../../../src/runtime/ledger/open-evidence.js';
 import { writeEvidence } from '../../../src/features/evidence/write-evidence.js';
 import { readLedgerSigner } from '../../../src/home/ledger-key.js';
 import { requireSignedHead } from '../../../src/runtime/ledger/ledger-proofs.js';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { openLineFile } from '../../../src/system/files/open-line-file.js';
 import type { NoteVerifier } from '../../../src/core/ledger/proof/signed-note.js';
 import { openPostgresStore } from '../../../src/stores/postgres/postgres-ledger-store.js';
-import { openEvidence, verifyEvidence } from '../../../src/features/evidence/open-evidence.js';
+import { openEvidence, verifyEvidence } from '../../../src/runtime/ledger/open-evidence.js';
 import { writeEvidence } from '../../../src/features/evidence/write-evidence.js';
 import type { LedgerLocation } from '../../../src/home/ledger-location.js';
 import { erasureSealOf, openHome } from '../../../src/home/home.js';

@@ -13,7 +13,7 @@ import { manifestPolicySource } from '../../../src/home/policy/manifest-policy-s
 import { winstonLog } from '../../../src/system/winston-log.js';
 import { signRotation } from '../../../src/core/ledger/proof/key-history.js';
 import { noteSigner, noteVerifier, type NoteVerifier } from '../../../src/core/ledger/proof/signed-note.js';
-import { openEvidence, verifyEvidence } from '../../../src/features/evidence/open-evidence.js';
+import { openEvidence, verifyEvidence } from '../../../src/runtime/ledger/open-evidence.js';
 import { writeEvidence } from '../../../src/features/evidence/write-evidence.js';
 import { verifyExportBag } from '../../../src/features/exports/verify/verify-export-bag.js';
 import { backupHome } from '../../../src/features/backup/backup-home.js';

@@ -11,7 +11,7 @@ import type { RecordedDecision } from '../../../src/features/simulation/recorded
 import { simulate, type SimulationFinding } from '../../../src/features/simulation/simulate.js';
 import { homePaths, openHome } from '../../../src/home/home.js';
 import { LedgerReader, rootRunIdOf } from '../../../src/runtime/ledger/ledger-reader.js';
-import { buildPolicyMatrix } from '../../../src/features/simulation/policy-matrix.js';
+import { buildPolicyMatrix } from '../../../src/features/policy-lint/policy-matrix.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { refund, refundCall, refundEdit } from './refund-service.js';

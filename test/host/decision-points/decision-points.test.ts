@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { sha256 } from '../../../src/core/contract/hash.js';
 import type { DecisionFact, DecisionPoint } from '../../../src/core/contract/policy/decision-points.js';
 import { loadPolicy } from '../../../src/core/policy/files/check-policy.js';
-import { buildPolicyMatrix } from '../../../src/features/simulation/policy-matrix.js';
+import { buildPolicyMatrix } from '../../../src/features/policy-lint/policy-matrix.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { proposal } from '../../fixtures/tree.js';

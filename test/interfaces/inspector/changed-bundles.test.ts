@@ -10,7 +10,7 @@ import { PartProver } from '../../../src/interfaces/inspector/page/worker/part-p
 import type { ProofState } from '../../../src/interfaces/inspector/page/worker/ledger-proof.js';
 import { isProvable, provableText } from '../../../src/interfaces/inspector/page/worker/provable-text.js';
 import { leafHash } from '../../../src/core/ledger/proof/merkle.js';
-import { indexByTree, recordedHashes } from '../../../src/features/evidence/flagged-evidence.js';
+import { indexByTree, recordedHashes } from '../../../src/interfaces/inspector/flagged-evidence.js';
 import type { InspectorSource } from '../../../src/interfaces/inspector/inspector-source.js';
 import { inspectedBundle } from '../../../src/interfaces/inspector/ledger-inspector-source.js';
 import { renderOneFile } from '../../../src/interfaces/inspector/render-one-file.js';

@@ -6,7 +6,7 @@ import { CodedError, LedgerError } from '../../../src/core/errors.js';
 import type { LedgerRule } from '../../../src/core/ledger/verification/ledger-problem.js';
 import { openBagZip } from '../../../src/features/exports/bag/bag-zip.js';
 import type { BagTree } from '../../../src/engine/ports/bag-tree.js';
-import { openEvidence, verifyEvidence } from '../../../src/features/evidence/open-evidence.js';
+import { openEvidence, verifyEvidence } from '../../../src/runtime/ledger/open-evidence.js';
 import type { ExportBagReport } from '../../../src/features/exports/verify/bag-report.js';
 import { verifyExportBag } from '../../../src/features/exports/verify/verify-export-bag.js';
 import type { LineFile } from '../../../src/engine/ports/ledger/line-file.js';

@@ -1,6 +1,7 @@
 // The attacked linter of policies, and linters with a fault, which the campaign must find.
 
-import { LINT_RULE_IDS, type LintMessage } from '../../../src/features/policy-lint/lint-rules.js';
+import type { LintMessage } from '../../../src/core/policy/files/policy-linter.js';
+import { LINT_RULE_IDS } from '../../../src/features/policy-lint/lint-rules.js';
 import { lint, type Texts } from '../../core/policy/edited-policy.js';
 
 export interface Linter {

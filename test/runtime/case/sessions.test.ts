@@ -10,7 +10,7 @@ import { sha256 } from '../../../src/core/contract/hash.js';
 import type { SessionAnswer } from '../../../src/features/sessions/contract/session-answer.js';
 import type { SessionSpec } from '../../../src/features/sessions/contract/session-spec.js';
 import { noteVerifier } from '../../../src/core/ledger/proof/signed-note.js';
-import { openEvidence, verifyEvidence } from '../../../src/features/evidence/open-evidence.js';
+import { openEvidence, verifyEvidence } from '../../../src/runtime/ledger/open-evidence.js';
 import { writeEvidence } from '../../../src/features/evidence/write-evidence.js';
 import { homePaths, openHome } from '../../../src/home/home.js';
 import { readLedgerSigner } from '../../../src/home/ledger-key.js';

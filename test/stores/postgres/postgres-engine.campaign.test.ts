@@ -13,7 +13,7 @@ import { openTurnpike, type Turnpike } from '../../../src/index.js';
 import { simulate } from '../../../src/features/simulation/simulate.js';
 import { checkArchivable } from '../../../src/features/evidence/archive-ledger.js';
 import { withholdByLanes } from '../../../src/runtime/content/lane-withholding.js';
-import { openEvidence, verifyEvidence } from '../../../src/features/evidence/open-evidence.js';
+import { openEvidence, verifyEvidence } from '../../../src/runtime/ledger/open-evidence.js';
 import { writeEvidence } from '../../../src/features/evidence/write-evidence.js';
 import { keyFolder } from '../../../src/home/home-paths.js';
 import { openHead } from '../../../src/home/home.js';

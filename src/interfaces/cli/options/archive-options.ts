@@ -15,7 +15,7 @@ import {
   type JoinedLog,
   type OpenedArchive,
 } from '../../../runtime/ledger/joined-log.js';
-import { openEvidence } from '../../../features/evidence/open-evidence.js';
+import { openEvidence } from '../../../runtime/ledger/open-evidence.js';
 import { countLines } from '../../../runtime/ledger/count-reads.js';
 import { readLedgerVerifier } from '../../../home/ledger-key.js';
 import type { CommandArguments, CommandOption } from '../command.js';

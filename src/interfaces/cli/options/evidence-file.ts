@@ -9,7 +9,7 @@ import { readSmallFile } from '../../../system/files/small-file.js';
 import { keysOf, readKeyHistory } from '../../../core/ledger/proof/key-history.js';
 import { noteVerifier, type NoteVerifier } from '../../../core/ledger/proof/signed-note.js';
 import type { EvidenceBundle } from '../../../runtime/ledger/evidence-bundle.js';
-import { openEvidence } from '../../../features/evidence/open-evidence.js';
+import { openEvidence } from '../../../runtime/ledger/open-evidence.js';
 import { countBundleReads, countLines } from '../../../runtime/ledger/count-reads.js';
 import { quoteArgument } from '../arguments.js';
 import type { CommandArguments, CommandOption } from '../command.js';

@@ -17,12 +17,11 @@ import {
 import { mapOptional, type ForPolicyFiles } from '../../../core/contract/policy/pins.js';
 import { isConforming } from '../../../core/contract/validators.js';
 import { CodedError, PolicyError, usageError } from '../../../core/errors.js';
-import type { LintMessage } from '../../../features/policy-lint/lint-rules.js';
 import { checkIdentities } from '../../../core/policy/files/check-identities.js';
 import { loadConditionLanguage } from '../../../core/policy/conditions.js';
 import { checkPolicy, formatFinding, type PolicyCheck } from '../../../core/policy/files/check-policy.js';
-import { lintIdentities } from '../../../features/policy-lint/lint-identities.js';
-import { lintPolicy } from '../../../features/policy-lint/lint-policy.js';
+import type { LintMessage, PolicyLinter } from '../../../core/policy/files/policy-linter.js';
+import { FEATURES } from '../../../features/declare-features.js';
 import type { LoadedIdentities } from '../../../engine/ports/identities-source.js';
 import type { LoadedPolicyFile } from '../../../engine/ports/policy-source.js';
 import { isVacant, openHome, type HomePaths, type HomeStores } from '../../../home/home.js';
@@ -107,7 +106,7 @@ export interface LoadedPolicy {
   /** identities.yaml; null without. */
   readonly identities: LoadedIdentities | null;
   readonly check: PolicyCheck;
-  /** The errors and warnings of the linter for a policy that is otherwise valid. */
+  /** The errors and warnings of linters for a policy that is otherwise valid. */
   readonly cautions: readonly LintMessage[];
 }
 
@@ -182,18 +181,20 @@ export async function loadContract(
   await loadConditionLanguage(files);
   const checked = checkPolicy(check, catalogue);
   const identities = hasIdentities(path) ? await identitiesSource(path, pins).load() : null;
-  if (identities === null) return { files, identities, check: checked, cautions: lintPolicy(check, catalogue) };
+  const linters = await loadLinters();
+  const cautions = linters.flatMap((linter) => linter.lintPolicy(check, catalogue));
+  if (identities === null) return { files, identities, check: checked, cautions };
   const identitiesFile = { path: displayPath(identities.path, io), bytes: identities.bytes };
   const roles = checked.policy === null ? null : new Set(checked.policy.roles.keys());
   const { findings, identities: parsed } = checkIdentities(identitiesFile, roles);
   const whole = { findings: [...checked.findings, ...findings], policy: parsed === null ? null : checked.policy };
-  return {
-    files,
-    identities,
-    check: whole,
-    cautions: [...lintPolicy(check, catalogue), ...lintIdentities(identitiesFile, checked.policy)],
-  };
+  const ofIdentities = linters.flatMap((linter) => linter.lintIdentities(identitiesFile, checked.policy));
+  return { files, identities, check: whole, cautions: [...cautions, ...ofIdentities] };
 }
+
+/** The linters of the installed features. */
+const loadLinters = (): Promise<readonly PolicyLinter[]> =>
+  Promise.all(FEATURES.flatMap(({ linter }) => (linter === undefined ? [] : [linter()])));
 
 /** A path relative to the working directory, if that is shorter. */
 export function displayPath(path: string, io: Io): string {

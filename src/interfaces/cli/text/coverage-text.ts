@@ -1,12 +1,17 @@
 // Renders how often each element of a policy decided.
 
 import type { ElementCoverage, PolicyCoverage } from '../../../core/contract/evidence/coverage-proof.js';
-import type { Coverage } from '../../../features/simulation/policy-coverage.js';
 import { countText, escapeText, table, type Paint, type TextCell } from './terminal.js';
 
 const HASH_CHARS = 12;
 
-interface CoverageRange extends Coverage {
+interface CoverageCounts {
+  readonly not_recomputed: number;
+  readonly needs?: string;
+  readonly policies: readonly PolicyCoverage[];
+}
+
+interface CoverageRange extends CoverageCounts {
   /** Null: from the first entry. */
   readonly from: { readonly size: number } | null;
   readonly to: { readonly size: number };
@@ -24,7 +29,7 @@ export function coverageText({ from, to, policies, ...partly }: CoverageRange, p
 }
 
 /** Says how many trees count only in part, and why; empty if none does. */
-export function incompleteNote({ not_recomputed, needs }: Pick<Coverage, 'not_recomputed' | 'needs'>): string {
+export function incompleteNote({ not_recomputed, needs }: Pick<CoverageCounts, 'not_recomputed' | 'needs'>): string {
   if (not_recomputed === 0) return '';
   const why = needs ?? 'content that decisions depend on is not available';
   return `note: ${countText(not_recomputed, 'run tree')} only in part: ${escapeText(why)}\n`;

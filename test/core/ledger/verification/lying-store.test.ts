@@ -28,7 +28,7 @@ import {
 import { LedgerReader } from '../../../../src/runtime/ledger/ledger-reader.js';
 import { proveEntry, proveConsistency, requireSignedHead } from '../../../../src/runtime/ledger/ledger-proofs.js';
 import { openTurnpike, openTurnpikeIn } from '../../../../src/host/turnpike.js';
-import { openEvidence, verifyEvidence } from '../../../../src/features/evidence/open-evidence.js';
+import { openEvidence, verifyEvidence } from '../../../../src/runtime/ledger/open-evidence.js';
 import { openLineFile } from '../../../../src/system/files/open-line-file.js';
 import { writeFile } from 'node:fs/promises';
 import { proposalId } from '../../../fixtures/entries.js';

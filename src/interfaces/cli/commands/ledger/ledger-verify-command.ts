@@ -5,7 +5,7 @@ import type {
   UncheckedContent,
   WithheldSummary,
 } from '../../../../core/ledger/verification/ledger-verdict.js';
-import { verifyEvidence } from '../../../../features/evidence/open-evidence.js';
+import { verifyEvidence } from '../../../../runtime/ledger/open-evidence.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
 import { ARCHIVE_OPTION, withOpenArchives } from '../../options/archive-options.js';
 import { commandUsageError } from '../../arguments.js';

@@ -1,0 +1,79 @@
+import { copyHome, type CopyReport } from '../copy/copy-home.js';
+import { resolveLocation, type LedgerLocation, type LocationOptions } from '../../../home/ledger-location.js';
+import { refuseTrackedKeys } from '../../../home/tracked-keys.js';
+import type { CommandArguments, CliCommand, ExitCode } from '../../../interfaces/cli/command.js';
+import { exitOneIfTampered } from '../../../interfaces/cli/exit-code.js';
+import type { Io } from '../../../interfaces/cli/io.js';
+import { progressFor } from '../../../interfaces/cli/progress-bar.js';
+import { countText, escapeText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
+import { printVerdict } from '../../../interfaces/cli/commands/ledger/ledger-verify-command.js';
+
+/** `turnpike home copy`: copies a ledger between an SQLite home and PostgreSQL. */
+export const homeCopy: CliCommand = {
+  name: 'home copy',
+  access: 'write',
+  summary: 'Copy a closed ledger with its keys and files to another store, and verify the copy',
+  operands: { usage: 'FROM TO', min: 2, max: 2 },
+  options: [
+    { name: 'from-home', value: 'DIR', help: 'with a URL as FROM: the folder of its keys, local state and sandbox' },
+    { name: 'from-schema', value: 'NAME', help: 'with a URL as FROM: the schema of its tables (default turnpike)' },
+    { name: 'to-home', value: 'DIR', help: 'with a URL as TO: the new folder for keys, local state and sandbox' },
+    { name: 'to-schema', value: 'NAME', help: 'with a URL as TO: the schema for its tables (default turnpike)' },
+    { name: 'no-sandbox', help: 'do not copy the files of the sandbox: move them yourself' },
+    { name: 'keep-source', help: 'leave FROM open for writing: for a copy that nothing will write to' },
+    { name: 'no-replay', help: 'verify the copy without replaying the state machines' },
+  ],
+  notes: [
+    'FROM and TO are home directories or postgres:// URLs. No other process may have FROM open, and TO must be empty.',
+    'The copy has the same entries, log, keys and tokens as FROM, so that proofs and evidence stay valid. Two ledgers that',
+    'continue under one key contradict each other, so FROM is marked as copied: it is read, and not written any more. `home',
+    'reopen` removes that mark. An interrupted copy is marked and cannot be opened: run the same command again, and it',
+    'starts over. Exits as `ledger verify` does.',
+  ],
+  run: (args, io) => exitOneIfTampered(io, () => copy(args, io)),
+};
+
+async function copy(args: CommandArguments, io: Io): Promise<ExitCode> {
+  const [from = '', to = ''] = args.operands;
+  const report = await copyHome({
+    from: await findLocation(from, args, 'from', io),
+    to: await findLocation(to, args, 'to', io),
+    sandbox: !args.flag('no-sandbox'),
+    replay: !args.flag('no-replay'),
+    keepSource: args.flag('keep-source'),
+    progress: progressFor(args, io),
+  });
+  if (args.flag('json')) {
+    await io.stdout.write(jsonLine(report));
+  } else {
+    await printVerdict(report.verdict, false, args, io);
+    for (const line of linesOf(report, args.flag('keep-source'))) await io.stdout.write(`${escapeText(line)}\n`);
+  }
+  return report.verdict.verdict === 'verified' ? 0 : report.verdict.verdict === 'refused' ? 1 : 4;
+}
+
+/** The location of an operand. @throws UsageError if a key of it is tracked by Git */
+export async function findLocation(
+  name: string,
+  args: CommandArguments,
+  end: 'from' | 'to',
+  io: Io,
+): Promise<LedgerLocation> {
+  const location = resolveLocation(name, locationOptions(args, end), io.cwd);
+  await refuseTrackedKeys(location.paths);
+  return location;
+}
+
+/** The options `--from-home` and `--from-schema`, or those of the target. */
+function locationOptions(args: CommandArguments, end: 'from' | 'to'): LocationOptions {
+  const [home, schema] = [args.text(`${end}-home`), args.text(`${end}-schema`)];
+  return { ...(home === undefined ? {} : { home }), ...(schema === undefined ? {} : { schema }) };
+}
+
+const linesOf = ({ from, to, entries, trees, verdict }: CopyReport, isKept: boolean): readonly string[] =>
+  verdict.verdict === 'refused'
+    ? [`${to} stays an unfinished copy: verify ${from}, repair it, and copy again`]
+    : [
+        `copied ${entries} entries of ${countText(trees, 'run tree')} from ${from} to ${to}`,
+        isKept ? 'use only one of the two from now on' : `${from} is not opened for writing any more: use the copy`,
+      ];

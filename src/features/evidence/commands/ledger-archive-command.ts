@@ -1,0 +1,166 @@
+import { nameInLedger } from '../../../core/contract/entry-name.js';
+import { usageError } from '../../../core/errors.js';
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { createArchiveDraft } from '../../../stores/ledger/archive-file.js';
+import { scheduleNextTurn } from '../../../system/system-pace.js';
+import { systemClock } from '../../../system/system-clock.js';
+import {
+  archiveLedger,
+  checkArchivable,
+  planArchive,
+  type ArchiveResult,
+  type LockedLedger,
+} from '../archive-ledger.js';
+import { OPERATOR_DEFAULTS } from '../../../runtime/operator-acts.js';
+import type { Turnpike } from '../../../host/turnpike.js';
+import type { BoundaryBlocker } from '../archive-boundary.js';
+import { readStoreHome } from '../../../home/store-home.js';
+import { openHome } from '../../../home/home.js';
+import { readLedgerSigner } from '../../../home/ledger-key.js';
+import { countReads } from '../../../runtime/ledger/count-reads.js';
+import { RunRecordWriter } from '../../../runtime/ledger/run-record-writer.js';
+import { quoteArgument, commandUsageError } from '../../../interfaces/cli/arguments.js';
+import type { CommandArguments, CliCommand } from '../../../interfaces/cli/command.js';
+import { exitOneIfTampered } from '../../../interfaces/cli/exit-code.js';
+import { withHomeAccess } from '../../../interfaces/cli/home-access.js';
+import { OPERATOR_OPTIONS, parseOperator } from '../../../interfaces/cli/options/person-options.js';
+import { homeOf } from '../../../interfaces/cli/options/folders.js';
+import { type Io } from '../../../interfaces/cli/io.js';
+import { progressFor } from '../../../interfaces/cli/progress-bar.js';
+import { countText, escapeText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
+
+/** `turnpike ledger archive`: moves the oldest entries of a ledger to a file that proves what they were. */
+export const ledgerArchive: CliCommand = {
+  name: 'ledger archive',
+  access: 'write',
+  summary: 'Move the oldest entries of the ledger to a signed archive file; the ledger continues from there',
+  operands: { usage: 'FILE', min: 1, max: 1 },
+  options: [
+    { name: 'before', value: 'SIZE', help: 'archive at most the first SIZE entries (default: all signed entries)' },
+    ...OPERATOR_OPTIONS.map((option) =>
+      option.name === 'actor'
+        ? { name: 'actor', value: 'NAME', help: `${option.help} (default: ${OPERATOR_DEFAULTS.role})` }
+        : option,
+    ),
+  ],
+  notes: [
+    'Only whole run trees that have ended are archived: the first active tree keeps everything after it in the ledger.',
+    '`ledger verify FILE --key KEY` verifies FILE by itself; `ledger verify --archive FILE` verifies it together with',
+    'the ledger. Store FILE safely: the ledger keeps only the ids and run records of its entries. A case with archived',
+    'trees can be neither exported nor promoted from. No other process may have the home directory open. Policy decides',
+    'first: conditions of the action "archive", which are decided for each case with entries to archive, an approval for',
+    'archive, and the lanes that list the tool ledger.archive.',
+  ],
+  async run(args, io) {
+    const path = resolve(io.cwd, args.operands[0] ?? '');
+    const before = parseBefore(args);
+    return exitOneIfTampered(io, async () => {
+      const ledger = homeOf(args, io).ledger;
+      const bytes_before = fileSizeOf(ledger);
+      const archived = await archive(path, before, args, io);
+      const sizes = { bytes_before, bytes_after: fileSizeOf(ledger) };
+      await io.stdout.write(args.flag('json') ? jsonLine({ ...archived, ...sizes }) : textOf(archived, path, sizes));
+      return 0;
+    });
+  },
+};
+
+/** Archives what policy allows: the request names the boundary and the cases, and the archive ends there. */
+async function archive(path: string, before: number | null, args: CommandArguments, io: Io): Promise<ArchiveResult> {
+  if (readStoreHome(homeOf(args, io).home) !== null) {
+    throw usageError('a ledger in a database cannot be archived: its entries stay in the database');
+  }
+  const { from, size, root, cases, held } = await withLockedLedger(args, io, (ledger) => planArchive(ledger, before));
+  const archiveNow = (): Promise<ArchiveResult> =>
+    withLockedLedger(args, io, (ledger) => archiveLedger(ledger, size, () => createArchiveDraft(path)));
+  if (size === from) return archiveNow();
+  const request = { action: 'ARCHIVE_LEDGER', cases, details: { from, size, root } } as const;
+  const grant = await withTurnpike(args, io, (turnpike) =>
+    turnpike.requestAct(parseOperator(ledgerArchive, args, OPERATOR_DEFAULTS.role), request),
+  );
+  try {
+    const archived = await archiveNow();
+    await withTurnpike(args, io, (turnpike) => turnpike.reportAct(grant, 'done'));
+    return { ...archived, held };
+  } catch (error) {
+    await withTurnpike(args, io, (turnpike) => turnpike.reportAct(grant, 'failed')).catch(() => undefined);
+    throw error;
+  }
+}
+
+const withTurnpike = <T>(args: CommandArguments, io: Io, work: (turnpike: Turnpike) => Promise<T>): Promise<T> =>
+  withHomeAccess(
+    args,
+    io,
+    ({ localTurnpike }) => {
+      if (localTurnpike === null) throw commandUsageError(ledgerArchive, 'another process has the home directory open');
+      return work(localTurnpike);
+    },
+    { localOnly: true },
+  );
+
+/** Opens the ledger of a home directory without an engine. */
+async function withLockedLedger<T>(
+  args: CommandArguments,
+  io: Io,
+  work: (ledger: LockedLedger) => Promise<T>,
+): Promise<T> {
+  const home = homeOf(args, io);
+  const progress = progressFor(args, io);
+  const { store, externalHeadStore, signHeads } = openHome(home, { readOnly: false });
+  try {
+    const epoch = await store.acquire();
+    await checkArchivable({ store, externalHeadStore });
+    await signHeads?.();
+    const signer = readLedgerSigner(home.ledgerKey);
+    if (signer === null) throw usageError('this home directory has no signing key: open it once for writing');
+    progress.begin({ label: 'writing run records', unit: 'entries', total: null });
+    const counted = countReads(store, progress, { label: null });
+    await new RunRecordWriter({ store: counted, clock: systemClock(), log: io.log, defer: scheduleNextTurn }).finish();
+    return await work({ store, epoch, externalHeadStore, signer, progress });
+  } finally {
+    await externalHeadStore.close();
+    await store.close();
+  }
+}
+
+function parseBefore(args: CommandArguments): number | null {
+  const text = args.text('before');
+  if (text === undefined) return null;
+  if (!/^(?:0|[1-9]\d{0,14})$/u.test(text))
+    throw commandUsageError(ledgerArchive, `--before takes a number of entries, not ${quoteArgument(text)}`);
+  return Number(text);
+}
+
+/** 0 for a missing file: the home does not exist then, which another check reports. */
+const fileSizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+
+function textOf(
+  { from, to, trees, sha256, held, tidied }: ArchiveResult,
+  path: string,
+  { bytes_before, bytes_after }: { readonly bytes_before: number; readonly bytes_after: number },
+): string {
+  const lines =
+    sha256 === null
+      ? ['nothing to archive']
+      : [
+          `archived entries ${nameInLedger(from)} to ${nameInLedger(to - 1)}, ${countText(trees, 'run tree')}, to ${path}`,
+          `sha256 ${sha256}`,
+          `the ledger now has ${bytes_after} bytes, before ${bytes_before}`,
+        ];
+  if (held !== null) lines.push(blockerLine(held));
+  if (!tidied)
+    lines.push('the space in the ledger file could not be reclaimed now: the next `ledger archive` tries again');
+  return lines.map((line) => `${escapeText(line)}\n`).join('');
+}
+
+const BLOCKER_TEXTS: Readonly<Record<BoundaryBlocker['why'], string>> = {
+  lives: 'has not ended',
+  'goes on': 'continues after that',
+  unrecorded: 'has no run records yet',
+  'unknown outcome': 'has an unknown outcome that is not settled (`turnpike runs resolve`)',
+};
+
+const blockerLine = ({ tree_id, first, why }: BoundaryBlocker): string =>
+  `stopped at ${tree_id}, which begins at entry ${nameInLedger(first)} and ${BLOCKER_TEXTS[why]}`;

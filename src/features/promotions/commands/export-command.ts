@@ -1,0 +1,77 @@
+import { resolve } from 'node:path';
+import type { ExportOptions } from '../high-risk-options.js';
+import { quoteArgument, commandUsageError } from '../../../interfaces/cli/arguments.js';
+import { NO_OPERANDS, type CommandArguments, type CliCommand } from '../../../interfaces/cli/command.js';
+import { locateExports } from '../../../home/store-home.js';
+import { homeOf } from '../../../interfaces/cli/options/folders.js';
+import { withHomeAccess } from '../../../interfaces/cli/home-access.js';
+import { progressFor } from '../../../interfaces/cli/progress-bar.js';
+import {
+  requireOption,
+  reportHighRiskRun,
+  parseStarter,
+  STARTER_OPTIONS,
+} from '../../../interfaces/cli/options/person-options.js';
+
+const KINDS: readonly NonNullable<ExportOptions['kind']>[] = [
+  'internal_review',
+  'discovery_production',
+  'attorney_client_delivery',
+  'court_filing_support',
+  'expert_review',
+  'backup_archive',
+  'other',
+];
+
+/** `turnpike export`: exports all that the ledger records of a case as a BagIt bag (S4 §10.2). */
+export const exportCase: CliCommand = {
+  name: 'export',
+  access: 'write',
+  summary: 'Export everything that the ledger records of a case, as a bag (BagIt 1.0)',
+  operands: NO_OPERANDS,
+  options: [
+    ...STARTER_OPTIONS,
+    {
+      name: 'reason',
+      value: 'TEXT',
+      required: true,
+      help: 'the reason, for the audit and the bag; up to 400 characters',
+    },
+    {
+      name: 'to',
+      required: true,
+      value: 'PATH',
+      help: 'the path of the bag below `exports` of the home directory; must not exist yet',
+    },
+    { name: 'zip', help: 'write a .zip file instead of a folder' },
+    { name: 'kind', value: 'KIND', help: `the purpose of the export (default ${KINDS[0] ?? ''})` },
+  ],
+  notes: [
+    `KIND is one of ${KINDS.slice(0, 4).join(', ')},`,
+    `${KINDS.slice(4).join(', ')}. The ledger records the path of the bag below \`exports\`,`,
+    'which may be a link to another folder. `turnpike export verify` checks the bag. The exit code is 0 if the bag was',
+    'written or waits for approval, else 1.',
+  ],
+  async run(args, io) {
+    const options = {
+      ...parseStarter(exportCase, args),
+      reason: requireOption(exportCase, args, 'reason'),
+      // Absolute, because the process that owns the home may have another working directory.
+      destination: resolve(locateExports(homeOf(args, io)), requireOption(exportCase, args, 'to')),
+      format: args.flag('zip') ? ('zip' as const) : ('folder' as const),
+      kind: parseExportKind(args),
+    };
+    return withHomeAccess(args, io, async (home) => {
+      progressFor(args, io).begin({ label: 'exporting', unit: 'entries', total: null });
+      return reportHighRiskRun(await home.export(options), args, io);
+    });
+  },
+};
+
+function parseExportKind(args: CommandArguments): NonNullable<ExportOptions['kind']> {
+  const text = args.text('kind') ?? 'internal_review';
+  const kind = KINDS.find((name) => name === text);
+  if (kind === undefined)
+    throw commandUsageError(exportCase, `--kind takes ${KINDS.join(', ')}, not ${quoteArgument(text)}`);
+  return kind;
+}
