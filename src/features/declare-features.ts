@@ -2,6 +2,7 @@
 // To remove an optional feature, remove its folder and its line here.
 
 import type { CommandGroup } from '../interfaces/cli/command.js';
+import type { Route } from '../interfaces/http/routes/route.js';
 import { declareFeature, installVocabulary, type DeclaredFeature } from '../core/contract/run/feature-vocabulary.js';
 import { CONDITIONS, installConditionLanguage, type ConditionLanguage } from '../core/policy/conditions.js';
 import { installTreeFeature, type TreeFeature } from '../kernel/tree-feature.js';
@@ -25,6 +26,8 @@ export interface Feature {
   readonly inTrees?: Omit<DeclaredFeature, 'feature'>;
   /** Its commands, under the titles of the help. Loaded with the command line. */
   readonly commands?: () => Promise<readonly CommandGroup[]>;
+  /** Its routes. Loaded with the HTTP service. */
+  readonly routes?: () => Promise<readonly Route[]>;
 }
 
 export const FEATURES: readonly Feature[] = [
@@ -38,11 +41,24 @@ export const FEATURES: readonly Feature[] = [
     commands: async () => (await import('./conditions/commands/condition-commands.js')).CONDITION_COMMANDS,
   },
   {
+    name: 'decisions',
+    routes: async () => (await import('./decisions/routes/decision-routes.js')).DECISION_ROUTES,
+  },
+  {
+    name: 'hooks',
+    routes: async () => (await import('./hooks/routes/hook-routes.js')).HOOK_ROUTES,
+  },
+  {
+    name: 'promotions',
+    routes: async () => (await import('./promotions/routes/high-risk-routes.js')).HIGH_RISK_ROUTES,
+  },
+  {
     name: 'sessions',
     inTrees: {
       stateMember: 'sessions',
       load: () => install(import('./sessions/tree/session-tree.js').then(({ SESSIONS }) => SESSIONS)),
     },
+    routes: async () => (await import('./sessions/routes/session-routes.js')).SESSION_ROUTES,
   },
 ];
 
