@@ -3,6 +3,7 @@
 
 import type { CommandGroup } from '../interfaces/cli/command.js';
 import type { Route } from '../interfaces/http/routes/route.js';
+import type { OpenTools } from '../interfaces/mcp/added-tools.js';
 import { declareFeature, installVocabulary, type DeclaredFeature } from '../core/contract/run/feature-vocabulary.js';
 import { CONDITIONS, installConditionLanguage, type ConditionLanguage } from '../core/policy/conditions.js';
 import { installTreeFeature, type TreeFeature } from '../kernel/tree-feature.js';
@@ -28,6 +29,8 @@ export interface Feature {
   readonly commands?: () => Promise<readonly CommandGroup[]>;
   /** Its routes. Loaded with the HTTP service. */
   readonly routes?: () => Promise<readonly Route[]>;
+  /** Its tools over MCP. Loaded with the MCP server. */
+  readonly tools?: () => Promise<OpenTools>;
 }
 
 export const FEATURES: readonly Feature[] = [
@@ -59,6 +62,7 @@ export const FEATURES: readonly Feature[] = [
       load: () => install(import('./sessions/tree/session-tree.js').then(({ SESSIONS }) => SESSIONS)),
     },
     routes: async () => (await import('./sessions/routes/session-routes.js')).SESSION_ROUTES,
+    tools: async () => (await import('./sessions/tools/open-session-tools.js')).openSessionTools,
   },
 ];
 

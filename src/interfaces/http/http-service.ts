@@ -8,7 +8,7 @@ import type { Turnpike } from '../../host/turnpike.js';
 import type { IdentityService } from './identity/identity-service.js';
 import type { InspectorSource } from '../inspector/inspector-source.js';
 import type { AgentIdentity } from '../mcp/run-gateway.js';
-import type { SessionOptions } from '../mcp/mcp-service.js';
+import type { AddedToolOptions } from '../mcp/added-tools.js';
 import type { Metrics } from './metrics.js';
 import type { RunAccess } from './routes/run-access.js';
 import type { EventStreams } from './event-streams.js';
@@ -42,9 +42,7 @@ export interface InspectionService {
 }
 
 /** Options that only features read. */
-export interface FeatureOptions {
-  /** Default: sessions without a folder of specs. Null: none. */
-  readonly sessions?: SessionOptions | null;
+export interface FeatureOptions extends AddedToolOptions {
   /**
    * The home directory that hooks of coding agents name, and the variables by which their folder of counts is found.
    * There the service counts the events that it denies without a record. Default: they are not counted.

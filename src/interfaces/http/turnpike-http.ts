@@ -12,7 +12,6 @@ import type { Clock } from '../../engine/ports/clock.js';
 import type { ClusterDirectory } from '../../engine/ports/ledger/cluster.js';
 import type { Log } from '../../engine/ports/log.js';
 import type { Principal, TokenBook } from '../../engine/ports/token-book.js';
-import { toSessionRole } from '../../features/sessions/session-caller.js';
 import { addDatabaseCheck } from '../../host/readiness/database-check.js';
 import type { Turnpike } from '../../host/turnpike.js';
 import { AdmissionController } from '../admission/admission-controller.js';
@@ -23,7 +22,7 @@ import { homeInspectorSource } from '../inspector/ledger-inspector-source.js';
 import type { InspectorSource } from '../inspector/inspector-source.js';
 import { IdentityService, type IdentityOptions } from './identity/identity-service.js';
 import type { LoginFlow } from './identity/login-flow.js';
-import { mcpService, type McpService } from '../mcp/mcp-service.js';
+import { createMcpService, type McpService } from '../mcp/mcp-service.js';
 import { agentOf, type AgentIdentity } from '../mcp/run-gateway.js';
 import { MCP_PATH, McpEndpoint } from '../mcp/serve-http.js';
 import { readPackageVersion } from '../../system/package-version.js';
@@ -262,17 +261,11 @@ class McpHandler {
       this.#remember(key, known);
       return known;
     }
-    const { turnpike, agent = {}, sessions = {}, newRunsMax } = this.#options;
+    const { turnpike, agent = {} } = this.#options;
     const { log } = this.#http;
-    const canUseSessions = principal.rights.has('sessions') && sessions !== null;
-    const service = mcpService({
-      turnpike,
-      policy: () => turnpike.policy(),
-      agent: agentOf(principal, agent),
-      sessions: canUseSessions ? { ...sessions, role: toSessionRole(principal.role) } : null,
-      log,
-      ...(newRunsMax === undefined ? {} : { newRunsMax }),
-    });
+    const identity = agentOf(principal, agent);
+    const options = { ...this.#options, policy: () => turnpike.policy(), agent: identity, log };
+    const service = createMcpService(options, principal);
     this.#remember(key, service);
     return service;
   }

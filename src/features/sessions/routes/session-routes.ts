@@ -7,13 +7,13 @@ import { OVERRIDE_REASONS, SESSION_ROLES } from '../contract/session.js';
 import { closed, OneOf } from '../../../core/contract/shapes.js';
 import type { Principal } from '../../../engine/ports/token-book.js';
 import type { SessionCaller, Sessions } from '../sessions.js';
-import { SessionOutput, TaskArguments, TaskOutput } from '../../../interfaces/mcp/tool-schemas.js';
+import { SessionOutput, TaskArguments, TaskOutput } from '../tools/session-tool-schemas.js';
 import {
   callSessionTool,
+  createSessionTools,
   type SessionToolAnswer,
   type SessionToolsOptions,
-} from '../../../interfaces/mcp/session-tools.js';
-import { createSessionTools } from '../../../interfaces/mcp/mcp-service.js';
+} from '../tools/session-tools.js';
 import { agentOf, type AgentIdentity } from '../../../interfaces/mcp/run-gateway.js';
 import { AGENT_DEFAULTS } from '../../../runtime/agents/open-input.js';
 import { toSessionCaller } from '../session-caller.js';
