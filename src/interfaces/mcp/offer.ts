@@ -85,9 +85,9 @@ export interface OfferedParts {
 }
 
 /**
- * Creates the offer of a policy for agents of one lane. In a fixed order: the built-in tools, those of features, actions
- * as the policy lists them, registered tools by name. Of two with the same name, the first is offered; the other is
- * reached with `propose`.
+ * Creates the offer of a policy for agents of one lane. In a fixed order: the built-in tools, those of features,
+ * actions as the policy lists them, registered tools by name. Of two with the same name, the first is offered; the
+ * other is reached with `propose`.
  */
 export function createOffer(policy: Policy, lane: string, offered: OfferedParts): Offer {
   const entries = new Map<string, OfferEntry>();
