@@ -63,8 +63,8 @@ const AUDIENCES: Readonly<Record<string, readonly string[]>> = {
 
 /** What a person is shown because they may approve it, and what is written without what lanes withhold. */
 const PERSONS: Readonly<Record<string, readonly string[]>> = {
-  approval: ['src/interfaces/http/routes/people-routes.ts', 'src/runtime/content/read-content.ts'],
-  approvals: ['src/features/promotions/commands/approvals-command.ts', 'src/interfaces/http/routes/people-routes.ts'],
+  approval: ['src/interfaces/http/routes/approval-routes.ts', 'src/runtime/content/read-content.ts'],
+  approvals: ['src/features/promotions/commands/approvals-command.ts', 'src/interfaces/http/routes/approval-routes.ts'],
 };
 
 /** The stores are what is read; the page is browser code, and asks the service. */

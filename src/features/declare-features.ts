@@ -2,6 +2,8 @@
 // To remove an optional feature, remove its folder and its line here.
 
 import type { CommandGroup } from '../interfaces/cli/command.js';
+import type { Route } from '../interfaces/http/routes/route.js';
+import type { OpenTools } from '../interfaces/mcp/added-tools.js';
 import { declareFeature, installVocabulary, type DeclaredFeature } from '../core/contract/run/feature-vocabulary.js';
 import { CONDITIONS, installConditionLanguage, type ConditionLanguage } from '../core/policy/conditions.js';
 import type { PolicyLinter } from '../core/policy/files/policy-linter.js';
@@ -28,19 +30,29 @@ export interface Feature {
   readonly commands?: () => Promise<readonly CommandGroup[]>;
   /** Its linter of policies. Loaded when a command loads a policy. */
   readonly linter?: () => Promise<PolicyLinter>;
+  /** Its routes. Loaded with the HTTP service. */
+  readonly routes?: () => Promise<readonly Route[]>;
+  /** Its tools over MCP. Loaded with the MCP server. */
+  readonly tools?: () => Promise<OpenTools>;
 }
 
 export const FEATURES: readonly Feature[] = [
   {
     name: 'decisions',
     commands: async () => (await import('./decisions/commands/decision-commands.js')).DECISION_COMMANDS,
+    routes: async () => (await import('./decisions/routes/decision-routes.js')).DECISION_ROUTES,
   },
   {
     name: 'promotions',
     commands: async () => (await import('./promotions/commands/promotion-commands.js')).PROMOTION_COMMANDS,
+    routes: async () => (await import('./promotions/routes/high-risk-routes.js')).HIGH_RISK_ROUTES,
   },
   { name: 'exports', commands: async () => (await import('./exports/commands/export-commands.js')).EXPORT_COMMANDS },
-  { name: 'hooks', commands: async () => (await import('./hooks/commands/hook-commands.js')).HOOK_COMMANDS },
+  {
+    name: 'hooks',
+    commands: async () => (await import('./hooks/commands/hook-commands.js')).HOOK_COMMANDS,
+    routes: async () => (await import('./hooks/routes/hook-routes.js')).HOOK_ROUTES,
+  },
   {
     name: 'sessions',
     inTrees: {
@@ -48,6 +60,8 @@ export const FEATURES: readonly Feature[] = [
       load: () => install(import('./sessions/tree/session-tree.js').then(({ SESSIONS }) => SESSIONS)),
     },
     commands: async () => (await import('./sessions/commands/session-command-list.js')).SESSION_COMMANDS,
+    routes: async () => (await import('./sessions/routes/session-routes.js')).SESSION_ROUTES,
+    tools: async () => (await import('./sessions/tools/open-session-tools.js')).openSessionTools,
   },
   {
     name: 'policy-lint',

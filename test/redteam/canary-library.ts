@@ -231,7 +231,9 @@ async function* mcpOutputs({ bench, asked, sessions }: CanaryWorld): AsyncGenera
   const client = await clientOf(service);
   const policy = await bench.turnpike.policy();
   const { tools } = await client.listTools();
-  const offered = createOffer(policy, 'CASE_WORK', { sessions: true, newRuns: true }).tools.map(({ name }) => name);
+  const offered = createOffer(policy, 'CASE_WORK', { added: service.addedTools, newRuns: true }).tools.map(
+    ({ name }) => name,
+  );
   yield { name: 'MCP tools/list', bytes: JSON.stringify([tools, offered, client.getServerCapabilities()]) };
   for (const { name } of tools) {
     // A caller of the session tools works through sessions, and is their agent.

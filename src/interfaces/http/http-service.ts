@@ -4,12 +4,11 @@ import type { Right } from '../../core/contract/token.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { Log } from '../../engine/ports/log.js';
 import type { Principal, TokenBook } from '../../engine/ports/token-book.js';
-import type { CountFiles } from '../../features/hooks/gate/count-files.js';
 import type { Turnpike } from '../../host/turnpike.js';
 import type { IdentityService } from './identity/identity-service.js';
 import type { InspectorSource } from '../inspector/inspector-source.js';
 import type { AgentIdentity } from '../mcp/run-gateway.js';
-import type { SessionToolsOptions } from '../mcp/session-tools.js';
+import type { AddedToolOptions } from '../mcp/added-tools.js';
 import type { Metrics } from './metrics.js';
 import type { RunAccess } from './routes/run-access.js';
 import type { EventStreams } from './event-streams.js';
@@ -42,13 +41,25 @@ export interface InspectionService {
   readonly findWorker?: (run_id: string, isOfLater?: boolean) => Promise<string | null>;
 }
 
+/** Options that only features read. */
+export interface FeatureOptions extends AddedToolOptions {
+  /**
+   * The home directory that hooks of coding agents name, and the variables by which their folder of counts is found.
+   * There the service counts the events that it denies without a record. Default: they are not counted.
+   */
+  readonly hookCounts?: {
+    readonly home: string;
+    readonly environment: Readonly<Record<string, string | undefined>>;
+  };
+}
+
 export interface HttpService extends InspectionService {
   readonly turnpike: Turnpike;
   readonly tokens: TokenBook;
   /** Defaults for lane, case and limits of agents. */
   readonly agent: AgentIdentity;
-  /** The sessions for a caller, or null without sessions. */
-  readonly sessionTools: (principal: Principal) => SessionToolsOptions | null;
+  /** Each route of a feature reads its own. */
+  readonly options: FeatureOptions;
   /** The folder for exported bags. */
   readonly exports: string;
   /** Whether the sandbox may be on a network file system. */
@@ -56,8 +67,6 @@ export interface HttpService extends InspectionService {
   readonly access: RunAccess;
   readonly version: string;
   readonly clock: Clock;
-  /** Where events of coding agents are counted that are denied without a record. Absent: they are not counted. */
-  readonly hookCounts?: Pick<CountFiles, 'read' | 'add' | 'remove'>;
 }
 
 export const hasOneOf = ({ rights }: Principal, required: readonly Right[]): boolean =>

@@ -8,13 +8,10 @@ import { systemClock } from '../../system/system-clock.js';
 import { winstonLog } from '../../system/winston-log.js';
 import { sdkTelemetry } from '../../features/telemetry/otel/sdk-telemetry.js';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
-import { SESSION_ROLES } from '../../features/sessions/contract/session.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { ClusterDirectory } from '../../engine/ports/ledger/cluster.js';
 import type { Log } from '../../engine/ports/log.js';
 import type { Principal, TokenBook } from '../../engine/ports/token-book.js';
-import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
-import { CountFiles } from '../../features/hooks/gate/count-files.js';
 import { addDatabaseCheck } from '../../host/readiness/database-check.js';
 import type { Turnpike } from '../../host/turnpike.js';
 import { AdmissionController } from '../admission/admission-controller.js';
@@ -25,13 +22,12 @@ import { homeInspectorSource } from '../inspector/ledger-inspector-source.js';
 import type { InspectorSource } from '../inspector/inspector-source.js';
 import { IdentityService, type IdentityOptions } from './identity/identity-service.js';
 import type { LoginFlow } from './identity/login-flow.js';
-import { createSessionTools, mcpService, type SessionOptions, type McpService } from '../mcp/mcp-service.js';
-import type { AgentIdentity } from '../mcp/run-gateway.js';
+import { createMcpService, type McpService } from '../mcp/mcp-service.js';
+import { agentOf, type AgentIdentity } from '../mcp/run-gateway.js';
 import { MCP_PATH, McpEndpoint } from '../mcp/serve-http.js';
 import { readPackageVersion } from '../../system/package-version.js';
 import { createRefusal } from '../service/problems.js';
 import { admitWithRequestId } from './echo-request-id.js';
-import { countHookDenial } from './hook-denials.js';
 import { httpPlugin, type AdmitRequest } from './http-plugin.js';
 import type { MonitoredProcess } from './admin/admin-handler.js';
 import { createLoginHandler, isLoginPath, isLoginReturn, LOGIN_PATH } from './login-handler.js';
@@ -42,13 +38,12 @@ import { readinessGauges } from './readiness-gauges.js';
 import { createOpenCheck } from './served-page.js';
 import { ROUTES } from './routes/routes.js';
 import { RunAccess } from './routes/run-access.js';
-import type { AccessAudit, HttpService } from './http-service.js';
-import { toSessionCaller } from './routes/session-routes.js';
+import type { AccessAudit, FeatureOptions, HttpService } from './http-service.js';
 import { EventStreams } from './event-streams.js';
 import { WorkerAddresses, withWorkerAddress } from './worker-address.js';
 
 /** Options of the HTTP service of one Turnpike. */
-export interface TurnpikeHttpOptions {
+export interface TurnpikeHttpOptions extends FeatureOptions {
   readonly turnpike: Turnpike;
   readonly tokens: TokenBook;
   /** Issuers whose tokens identify callers too. Default: none. */
@@ -63,8 +58,6 @@ export interface TurnpikeHttpOptions {
   readonly page?: ReadonlyMap<string, PageFile>;
   /** Defaults for lane, case and limits of agents. Actor and role come from their tokens. */
   readonly agent?: Omit<AgentIdentity, 'actor' | 'role'>;
-  /** Default: sessions without a folder of specs. Null: none. */
-  readonly sessions?: SessionOptions | null;
   /** For agents over MCP, per token: `McpOptions.newRunsMax`. Default: any number. */
   readonly newRunsMax?: number;
   /** Called before content is shown; if it throws, the content is not shown. Default: the ledger records the read. */
@@ -88,14 +81,6 @@ export interface TurnpikeHttpOptions {
   readonly unsafeShared?: boolean;
   /** Where the metrics of the service are registered, and collected for its route. Default: a registry of its own. */
   readonly telemetry?: MetricRegistry;
-  /**
-   * The home directory that hooks of coding agents name, and the variables by which their folder of counts is found.
-   * There the service counts the events that it denies without a record. Default: they are not counted.
-   */
-  readonly hookCounts?: {
-    readonly home: string;
-    readonly environment: Readonly<Record<string, string | undefined>>;
-  };
   readonly clock?: Clock;
   readonly log?: Log;
 }
@@ -142,14 +127,17 @@ export function turnpikeHttp(options: TurnpikeHttpOptions): TurnpikeHttp {
     path === MCP_PATH ? { name: 'mcp', handle: serveMcp } : findLogin(path);
   const { metrics, log } = service;
   const own = createHandler({ guard, page, admission, addressOf, routes: ROUTES, metrics, log, plugin, findMounted });
+  const observe = (request: IncomingMessage, response: ServerResponse): void => {
+    for (const observeRequest of OBSERVERS) observeRequest(request, response, service);
+  };
   const admitMatched = admitWithRequestId(matchedEntrance({ guard, admission, addressOf }));
   return {
     plugin: plugin((request, response, route) => {
-      countHookDenial(request, response, service.hookCounts);
+      observe(request, response);
       return admitMatched(request, response, route);
     }),
     handler: (request, response) => {
-      countHookDenial(request, response, service.hookCounts);
+      observe(request, response);
       return own.handle(request, response);
     },
     monitoring: { readiness: options.turnpike.readiness, metrics },
@@ -172,6 +160,7 @@ function namesWithLogin(
   return { hosts: [...hosts, new URL(login.origin).host], origins: [...origins, login.origin] };
 }
 
+const OBSERVERS = ROUTES.flatMap(({ observe = null }) => (observe === null ? [] : [observe]));
 const NO_PAGE: ReadonlyMap<string, PageFile> = new Map();
 
 /** One controller for HTTP and MCP, which use the same shares. */
@@ -184,7 +173,7 @@ function createService(
   { turnpike, tokens, ...options }: TurnpikeHttpOptions,
   admission: AdmissionController,
 ): HttpService {
-  const { agent = {}, sessions = {}, hookCounts, clock = systemClock(), log = winstonLog('warn') } = options;
+  const { agent = {}, clock = systemClock(), log = winstonLog('warn') } = options;
   const own = (): InspectorSource => homeInspectorSource(turnpike.ledger, turnpike.home ?? turnpike.keys);
   const inspector = options.inspector === undefined ? own() : options.inspector;
   const size = (): Promise<number> => turnpike.ledger.size();
@@ -195,18 +184,11 @@ function createService(
   return {
     turnpike,
     tokens,
-    ...(hookCounts === undefined ? {} : { hookCounts: new CountFiles(hookCounts.home, hookCounts.environment) }),
     ...(identity === null ? {} : { identity }),
     inspector,
     audit: options.audit ?? ledgerAudit(turnpike, inspector),
     agent,
-    sessionTools: (principal) =>
-      sessions === null
-        ? null
-        : {
-            ...createSessionTools(turnpike.sessions, sessions, sessionAgentOf(principal, agent)),
-            caller: toSessionCaller(principal),
-          },
+    options,
     exports: options.exports ?? turnpike.exports ?? 'exports',
     ...(options.cluster === undefined ? {} : { findWorker: findWorkerIn(options.cluster, clock, version) }),
     unsafeShared: options.unsafeShared ?? false,
@@ -237,21 +219,6 @@ function createIdentity(identity: TurnpikeHttpOptions['identity'], clock: Clock,
 function findWorkerIn(cluster: Pick<ClusterDirectory, 'status'>, clock: Clock, version: string) {
   const addresses = new WorkerAddresses(cluster, clock, version);
   return (run_id: string, isOfLater?: boolean): Promise<string | null> => addresses.find(run_id, isOfLater);
-}
-
-const identityOf = ({ actor, person, role, case: bound }: Principal, agent: AgentIdentity): AgentIdentity => ({
-  ...agent,
-  actor,
-  ...(person === undefined ? {} : { person }),
-  role,
-  ...(bound === null ? {} : { case: bound }),
-});
-
-/** If the token's role is a session role, agents get the configured role. */
-function sessionAgentOf(principal: Principal, agent: AgentIdentity): AgentIdentity {
-  const identity = identityOf(principal, agent);
-  if (!SESSION_ROLES.some((role) => role === principal.role)) return identity;
-  return { ...identity, role: agent.role ?? AGENT_DEFAULTS.role };
 }
 
 /** More than there are stored tokens. */
@@ -294,19 +261,11 @@ class McpHandler {
       this.#remember(key, known);
       return known;
     }
-    const { turnpike, agent = {}, sessions = {}, newRunsMax } = this.#options;
+    const { turnpike, agent = {} } = this.#options;
     const { log } = this.#http;
-    const canUseSessions = principal.rights.has('sessions') && sessions !== null;
-    const { role } = toSessionCaller(principal);
-    const sessionRole = SESSION_ROLES.find((candidate) => candidate === role) ?? 'autonomy_runner';
-    const service = mcpService({
-      turnpike,
-      policy: () => turnpike.policy(),
-      agent: identityOf(principal, agent),
-      sessions: canUseSessions ? { ...sessions, role: sessionRole } : null,
-      log,
-      ...(newRunsMax === undefined ? {} : { newRunsMax }),
-    });
+    const identity = agentOf(principal, agent);
+    const options = { ...this.#options, policy: () => turnpike.policy(), agent: identity, log };
+    const service = createMcpService(options, principal);
     this.#remember(key, service);
     return service;
   }

@@ -24,19 +24,13 @@ import { RunError } from '../../core/errors.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { Log } from '../../engine/ports/log.js';
 import { PROBLEMS } from '../service/problems.js';
-import {
-  toEndedResult,
-  toNewRunResult,
-  toSessionResult,
-  createErrorResult,
-  toStepResult,
-  type ToolCallResult,
-} from './tool-results.js';
+import { toEndedResult, toNewRunResult, createErrorResult, toStepResult, type ToolCallResult } from './tool-results.js';
 import { inputIdOf, markOf, proposalIdOf, type CallAttempt, type CallHistory, type ToolCall } from './tool-calls.js';
 import { isContinuable, type EndedRun, type RunOrigin } from './ended-run.js';
 import type { OwnRuns } from './own-runs.js';
 import {
   createOffer,
+  type AddedTool,
   type ActionMeaning,
   type ToolMeaning,
   type Offer,
@@ -44,7 +38,6 @@ import {
   type ProposalMeaning,
 } from './offer.js';
 import type { OwnRun, ReachedRun, RunGateway } from './run-gateway.js';
-import { callSessionTool, rejectedAnswer, type SessionToolAnswer, type SessionToolsOptions } from './session-tools.js';
 
 /** Limit of calls without a response, for all connections of one token together. */
 export const CALLS_WAITING_MAX = 64;
@@ -59,8 +52,8 @@ export interface AgentConnectionOptions {
   readonly policy: () => Promise<Policy>;
   /** The lane of the connection's own run. */
   readonly lane: string;
-  /** Null if sessions are not offered. */
-  readonly sessionTools: SessionToolsOptions | null;
+  /** The tools of features. */
+  readonly addedTools: readonly AddedTool[];
   readonly log: Log;
   readonly ownRuns: OwnRuns;
   readonly history: CallHistory;
@@ -139,8 +132,8 @@ export class AgentConnection {
 
   /** The offer of the present policy, which may have changed. A policy that cannot be loaded leaves no cached offer. */
   #refreshOffer(): Promise<Offer> {
-    const { policy, lane, sessionTools, newRuns } = this.#options;
-    const offered = { sessions: sessionTools !== null, newRuns };
+    const { policy, lane, addedTools: added, newRuns } = this.#options;
+    const offered = { added, newRuns };
     const offer = policy().then((current) => createOffer(current, lane, offered));
     this.#offer = offer;
     offer.catch(() => (this.#offer = null));
@@ -150,30 +143,11 @@ export class AgentConnection {
   async #answer(call: ToolCall, meaning: ToolMeaning): Promise<ToolCallResult> {
     if (meaning.kind === 'propose' || meaning.kind === 'action') return this.#propose(call, meaning);
     if (meaning.kind === 'new_run') return this.#newRun(call);
-    const { sessionTools: tools } = this.#options;
-    return toSessionResult(
-      tools === null
-        ? rejectedAnswer('NO_ACTIVE_SESSION')
-        : await this.#callSessionTool(meaning.kind, call.args, tools),
-    );
-  }
-
-  async #callSessionTool(
-    tool: 'task' | 'review' | 'verification',
-    args: JsonObject,
-    tools: SessionToolsOptions,
-  ): Promise<SessionToolAnswer> {
-    const answer = await callSessionTool(tool, args, tools);
-    // Commands that only read do not give the connection a run.
-    if (tool === 'task' && STEP_COMMANDS.some((command) => command === args['command'])) this.#trackRun(answer);
-    return answer;
-  }
-
-  #trackRun({ success, data }: SessionToolAnswer): void {
-    if (data === null || !('next_step' in data)) return;
-    const run_id = data.next_step?.run_id ?? null;
-    if (run_id !== null) this.#rememberRun(run_id);
-    if (success || run_id !== null) this.#outstanding = run_id;
+    const { result, run } = await meaning.tool.call(call.args);
+    if (run === undefined) return result;
+    if (run !== null) this.#rememberRun(run);
+    this.#outstanding = run;
+    return result;
   }
 
   async #propose(call: ToolCall, meaning: ProposalMeaning): Promise<ToolCallResult> {
@@ -314,9 +288,6 @@ export class AgentConnection {
     return createErrorResult('UNAVAILABLE', PROBLEMS.UNAVAILABLE[1]);
   }
 }
-
-/** The commands whose answer may contain a step for the agent. */
-const STEP_COMMANDS: readonly string[] = ['start', 'next', 'replay', 'resume'];
 
 const isRunEnded = (error: unknown): error is RunError => error instanceof RunError && error.code === 'RUN_ENDED';
 const CLOSED_RUN: ReachedRun = {

@@ -1,6 +1,7 @@
 // `turnpike/mcp`: an MCP server for agents, as the command `turnpike mcp` serves it.
 
-export { mcpService, type McpOptions, type OfferOptions, type SessionOptions } from './mcp-service.js';
+export type { SessionOptions } from '../../features/sessions/session-tool-options.js';
+export { mcpService, type McpOptions, type OfferOptions } from './mcp-service.js';
 export type { AgentIdentity } from './run-gateway.js';
 export { serveHttp, type ServeMcpHttpOptions, type McpHttpServer } from './serve-http.js';
 export { serveStdio, type ServeStdioOptions } from './serve-stdio.js';

@@ -9,19 +9,18 @@ import { StoredRuns } from './stored-runs.js';
 import { ConnectionHistory, correlationOf, PlacedCalls } from './tool-calls.js';
 import { type AgentIdentity, type RunGateway, createRunGateway } from './run-gateway.js';
 import { RunSuccession } from './run-succession.js';
-import type { SessionToolsOptions, SessionDefaults } from './session-tools.js';
+import { openAddedTools, type AddedToolOptions } from './added-tools.js';
+import type { AddedTool } from './offer.js';
 import { drawToken } from '../../stores/keys/access-token.js';
 import { policySource } from '../../home/policy/home-policy.js';
-import { findSpecFile, resolveSpecFolder } from '../../features/sessions/spec/spec-folder.js';
 import { systemClock } from '../../system/system-clock.js';
 import { winstonLog } from '../../system/winston-log.js';
-import type { SessionRole } from '../../features/sessions/contract/session.js';
-import { UsageError, usageError } from '../../core/errors.js';
+import { usageError } from '../../core/errors.js';
 import type { PolicySource } from '../../engine/ports/policy-source.js';
 import { catalogueFrom, type RegistrationOptions } from '../../runtime/effects/define-effects.js';
 import { PolicyCache } from '../../runtime/policy-cache.js';
-import type { Sessions } from '../../features/sessions/sessions.js';
 import { shippedContract } from '../../runtime/shipped-contract.js';
+import type { Principal } from '../../engine/ports/token-book.js';
 import type { Turnpike } from '../../host/turnpike.js';
 import { readPackageVersion } from '../../system/package-version.js';
 
@@ -32,8 +31,8 @@ export interface McpService {
   /** The policy that new runs would pin. */
   readonly policy: () => Promise<Policy>;
   readonly identity: AgentIdentity;
-  /** @internal Null if sessions are not offered. */
-  readonly sessionTools: SessionToolsOptions | null;
+  /** @internal The tools of features. */
+  readonly addedTools: readonly AddedTool[];
   /** The version of this package, for the MCP handshake. */
   readonly version: string;
   /** @internal The keyed calls of all its connections, which belong to one agent with one token. */
@@ -69,7 +68,7 @@ const sharedOptionsOf = ({
   agentRuns,
   policy,
   identity,
-  sessionTools,
+  addedTools,
   calls,
   succession,
   log,
@@ -77,7 +76,7 @@ const sharedOptionsOf = ({
   agentRuns,
   policy,
   lane: identity.lane ?? AGENT_DEFAULTS.lane,
-  sessionTools,
+  addedTools,
   calls,
   newRuns: succession.isAllowed,
   log,
@@ -95,23 +94,10 @@ export interface OfferOptions extends RegistrationOptions {
   readonly log?: Log;
 }
 
-/** Options of the session tools of an MCP server. */
-export interface SessionOptions {
-  /** The session role of agents. Default: `autonomy_runner`. */
-  readonly role?: SessionRole;
-  /** The folder of specs for which agents may start sessions, named by their ids. */
-  readonly specs?: string;
-  /** Accepts specs from agents. Danger: the commands in a spec are executed. Default: false. */
-  readonly inlineSpecs?: boolean;
-  /** Posture, gates and limits of the sessions that agents start. */
-  readonly settings?: Omit<SessionDefaults, 'actor' | 'agentRole' | 'lane' | 'case' | 'scope' | 'exposure'>;
-}
-
-export interface McpOptions extends OfferOptions {
+/** Options of an MCP server. */
+export interface McpOptions extends OfferOptions, AddedToolOptions {
   /** Agents and sessions, in this process or through the process that owns the home directory. */
   readonly turnpike: Pick<Turnpike, 'remoteAgents' | 'sessions'>;
-  /** Null: sessions are not offered. */
-  readonly sessions?: SessionOptions | null;
   /**
    * How many runs an agent of this server may begin after runs that were denied, failed or were cancelled. Counted
    * while the server exists; those of stateless requests are counted in the store. 0: none, and the tool `new_run` is
@@ -124,7 +110,13 @@ export interface McpOptions extends OfferOptions {
  * Creates an MCP server on an open Turnpike, to be served over stdio or HTTP.
  * @throws UsageError for an unusable spec folder, or a number out of range
  */
-export function mcpService({ turnpike, sessions = {}, ...options }: McpOptions): McpService {
+export function mcpService(options: McpOptions): McpService {
+  return createMcpService(options, null);
+}
+
+/** @internal @param principal the token of the agents; null if their client has none */
+export function createMcpService(options: McpOptions, principal: Principal | null): McpService {
+  const { turnpike } = options;
   const { agent = {}, log = winstonLog('warn'), policy = createPolicyReader(options), newRunsMax = null } = options;
   if (newRunsMax !== null && !(Number.isSafeInteger(newRunsMax) && newRunsMax >= 0)) {
     throw usageError('newRunsMax: a whole number, 0 or more');
@@ -137,7 +129,7 @@ export function mcpService({ turnpike, sessions = {}, ...options }: McpOptions):
     storedRuns: new StoredRuns({ agentRuns, identity: agent, succession, newRunsMax }),
     identity: agent,
     policy,
-    sessionTools: sessions === null ? null : createSessionTools(turnpike.sessions, sessions, agent),
+    addedTools: openAddedTools({ turnpike, agent, principal, options }),
     keyedCalls: new PlacedCalls(),
     calls: { waiting: 0 },
     version: readPackageVersion(),
@@ -149,49 +141,4 @@ function createPolicyReader(options: OfferOptions): () => Promise<Policy> {
   const source = options.policies ?? policySource(options.contract ?? shippedContract());
   const policyCache = new PolicyCache(source, systemClock(), catalogueFrom(options));
   return async () => (await policyCache.current()).policy;
-}
-
-/** @internal The session tools of one agent. */
-export function createSessionTools(
-  sessions: Sessions,
-  options: SessionOptions,
-  agent: AgentIdentity,
-): SessionToolsOptions {
-  const { role = 'autonomy_runner', specs, inlineSpecs = false, settings = {} } = options;
-  const folder = specs === undefined ? null : requireFolder(specs);
-  return {
-    sessions,
-    caller: { actor: agent.actor ?? AGENT_DEFAULTS.actor, role },
-    settings: { ...settings, ...sessionDefaultsOf(agent) },
-    specFile: (spec_id) => (folder === null ? null : findSpecFile(folder, spec_id)),
-    inlineSpecs,
-  };
-}
-
-const sessionDefaultsOf = ({
-  actor,
-  person,
-  role,
-  lane,
-  case: case_id,
-  scope,
-  exposure,
-  correlation,
-}: AgentIdentity): SessionDefaults => ({
-  ...(actor === undefined ? {} : { actor }),
-  ...(person === undefined ? {} : { person }),
-  ...(role === undefined ? {} : { agentRole: role }),
-  ...(lane === undefined ? {} : { lane }),
-  ...(case_id === undefined ? {} : { case: case_id }),
-  ...(scope === undefined ? {} : { scope }),
-  ...(exposure === undefined ? {} : { exposure }),
-  ...(correlation === undefined ? {} : { correlation }),
-});
-
-function requireFolder(folder: string): string {
-  try {
-    return resolveSpecFolder(folder);
-  } catch (cause) {
-    throw new UsageError({ code: 'USAGE', message: `${folder} is not a folder of specs`, cause });
-  }
 }

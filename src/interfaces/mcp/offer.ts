@@ -1,10 +1,12 @@
 // The tools that agents are offered over MCP: one for raw proposals, one for each action that the policy allows, one
-// for each registered tool that their lane lists, and the session tools. The offer authorizes nothing: the pinned
+// for each registered tool that their lane lists, and those of features. The offer authorizes nothing: the pinned
 // policy of a run decides.
 
 import type { ActionDefinition } from '../../core/contract/policy/actions.js';
 import type { ToolDefinition } from '../../core/contract/policy/catalogue.js';
+import type { JsonObject } from '../../core/contract/json.js';
 import type { Policy } from '../../core/policy/policy.js';
+import type { ToolCallResult } from './tool-results.js';
 import {
   toToolSchema,
   NewRunArguments,
@@ -12,12 +14,7 @@ import {
   RunArgument,
   ProposeArguments,
   Reasoning,
-  ReviewArguments,
-  SessionOutput,
   StepAnswer,
-  TaskArguments,
-  TaskOutput,
-  VerificationArguments,
   type ToolSchema,
 } from './tool-schemas.js';
 import Type from 'typebox';
@@ -38,8 +35,22 @@ export interface OfferedTool {
   };
 }
 
+/** A tool of a feature, for the agents of one server. */
+export interface AddedTool {
+  readonly offered: OfferedTool;
+  /** The text of an error that it throws is logged, and not shown. */
+  call(args: JsonObject): Promise<AddedToolResult>;
+}
+
+export interface AddedToolResult {
+  readonly result: ToolCallResult;
+  /** The run into which proposals go that name none; null: the own run of the connection. Absent: as before. */
+  readonly run?: string | null;
+}
+
 /** The meaning of a tool call. */
-export type ToolMeaning = ProposalMeaning | { readonly kind: 'task' | 'review' | 'verification' | 'new_run' };
+export type ToolMeaning =
+  ProposalMeaning | { readonly kind: 'new_run' } | { readonly kind: 'added'; readonly tool: AddedTool };
 
 /** A call that becomes a proposal: raw, or of one action. */
 export type ProposalMeaning = { readonly kind: 'propose' } | ActionMeaning;
@@ -67,22 +78,23 @@ type OfferEntry = readonly [OfferedTool, ToolMeaning];
 
 /** Which tools a server offers besides those of actions. */
 export interface OfferedParts {
-  readonly sessions: boolean;
+  /** The tools of features. */
+  readonly added: readonly AddedTool[];
   /** Whether an agent may open another run after one that was denied, failed or was cancelled. */
   readonly newRuns: boolean;
 }
 
 /**
- * Creates the offer of a policy for agents of one lane. In a fixed order: the built-in tools, actions as the policy
- * lists them, registered tools by name. Of two with the same name, the first is offered; the other is reached with
- * `propose`.
+ * Creates the offer of a policy for agents of one lane. In a fixed order: the built-in tools, those of features,
+ * actions as the policy lists them, registered tools by name. Of two with the same name, the first is offered; the
+ * other is reached with `propose`.
  */
 export function createOffer(policy: Policy, lane: string, offered: OfferedParts): Offer {
   const entries = new Map<string, OfferEntry>();
   for (const entry of [
     [PROPOSE],
     offered.newRuns ? [NEW_RUN] : [],
-    offered.sessions ? SESSION_TOOLS : [],
+    offered.added.map((tool): OfferEntry => [tool.offered, { kind: 'added', tool }]),
     actionEntries(policy),
     toolEntries(policy, lane),
   ].flat()) {
@@ -189,42 +201,4 @@ const NEW_RUN: OfferEntry = [
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
   },
   { kind: 'new_run' },
-];
-
-const SESSION_TOOLS: readonly OfferEntry[] = [
-  [
-    {
-      name: 'task',
-      title: 'Task',
-      description:
-        'Work through a spec step by step. start gives a session and its first next_step; do what its instruction says, ' +
-        'then report it with next and the whole last_step_result, step_proof unchanged. replay gives the last answer again.',
-      inputSchema: toToolSchema(TaskArguments),
-      outputSchema: toToolSchema(TaskOutput),
-      annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false },
-    },
-    { kind: 'task' },
-  ],
-  [
-    {
-      name: 'review',
-      title: 'Review',
-      description: 'Have the outstanding gate of a phase reviewed. Gives the gate_attempt_id that its report needs.',
-      inputSchema: toToolSchema(ReviewArguments),
-      outputSchema: toToolSchema(SessionOutput),
-      annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false },
-    },
-    { kind: 'review' },
-  ],
-  [
-    {
-      name: 'verification',
-      title: 'Verification',
-      description: 'Run the command of the outstanding verification. Gives the receipt that its report needs.',
-      inputSchema: toToolSchema(VerificationArguments),
-      outputSchema: toToolSchema(SessionOutput),
-      annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
-    },
-    { kind: 'verification' },
-  ],
 ];

@@ -2,6 +2,7 @@
 
 import type { StepResponse } from '../../core/contract/run/response.js';
 import type { TraceCarrier } from '../../core/contract/trace-context.js';
+import type { Principal } from '../../engine/ports/token-book.js';
 import type { AgentOptions } from '../../runtime/agents/agent-run.js';
 import type { FoundRun, KeyedRunOwner } from '../../runtime/agents/keyed-runs.js';
 import { isInCase } from '../../runtime/agents/choose-case.js';
@@ -49,6 +50,15 @@ const IDLE_MS = 900_000;
 
 /** The identity of the agents of a server, as for `startAgent`. */
 export type AgentIdentity = Omit<AgentOptions, 'link' | 'key'>;
+
+/** @internal The identity of the agents of a token, with the defaults of the service. */
+export const agentOf = ({ actor, person, role, case: bound }: Principal, defaults: AgentIdentity): AgentIdentity => ({
+  ...defaults,
+  actor,
+  ...(person === undefined ? {} : { person }),
+  role,
+  ...(bound === null ? {} : { case: bound }),
+});
 
 /** @internal Creates the gateway. The runs are remote: they outlive the connection, and end at the idle limit (D3). */
 export function createRunGateway(agents: RemoteAgents, identity: AgentIdentity): RunGateway {

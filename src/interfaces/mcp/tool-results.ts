@@ -5,7 +5,6 @@ import { isJsonObject, type Json, type JsonObject } from '../../core/contract/js
 import { stepDecisionOf } from '../../core/contract/run/phase.js';
 import type { StepResponse } from '../../core/contract/run/response.js';
 import { runEndedMessage, type EndedRun, type RunOrigin } from './ended-run.js';
-import type { SessionToolAnswer } from './session-tools.js';
 
 /** A block of content that an agent may be shown. No links: this server does not serve their targets. */
 export type ContentBlock =
@@ -62,9 +61,10 @@ export const toNewRunResult = (run_id: string, opened: boolean, previous: EndedR
   return { content: [textBlock(answer)], structuredContent: answer, _meta: { [RUN_ID_META]: run_id } };
 };
 
-export const toSessionResult = (answer: SessionToolAnswer): ToolCallResult => ({
+/** The result for an answer that a feature has given. */
+export const toAnswerResult = (answer: { readonly success: boolean }): ToolCallResult => ({
   content: [textBlock(answer)],
-  structuredContent: answer as unknown as JsonObject,
+  structuredContent: answer,
   ...(answer.success ? {} : ERROR_FLAG),
 });
 

@@ -1,4 +1,4 @@
-// The id of a request in the server of an embedding service; test/interfaces/http/routes/decision-routes.test.ts has
+// The id of a request in the server of an embedding service; test/features/decisions/routes/decision-routes.test.ts has
 // the handler.
 
 import { describe, expect, test } from '@jest/globals';

@@ -1,5 +1,6 @@
 // Route definitions as data: the service validates requests, finds paths and generates the OpenAPI document from them.
 
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import Type, { type Static, type TObject, type TSchema } from 'typebox';
 import { closed } from '../../../core/contract/shapes.js';
 import type { Right } from '../../../core/contract/token.js';
@@ -54,6 +55,12 @@ export interface ResponseShape {
   readonly schema?: TSchema;
 }
 
+/**
+ * Receives every request of the service before it is admitted, also for other paths: a server of the caller may add a
+ * prefix. Never throws.
+ */
+export type RequestObserver<S> = (request: IncomingMessage, response: ServerResponse, service: S) => void;
+
 export interface RouteDefinition<P extends TObject, Q extends TObject, B extends TSchema, S> {
   readonly method: 'GET' | 'POST';
   /** The path, with `{name}` for each parameter. */
@@ -78,6 +85,7 @@ export interface RouteDefinition<P extends TObject, Q extends TObject, B extends
   /** Why a body is refused that does not match the schema. Default: INVALID_REQUEST. */
   readonly invalid?: ProblemCode;
   readonly responses: Readonly<Record<number, ResponseShape>>;
+  readonly observe?: RequestObserver<S>;
   handle(request: RouteRequest<Static<P>, Static<Q>, Static<B>>, service: S): Promise<RouteResponse> | RouteResponse;
 }
 
@@ -96,6 +104,7 @@ export interface Route<S = HttpService> {
   readonly headers: readonly RequestHeader[];
   readonly invalid: ProblemCode;
   readonly responses: Readonly<Record<number, ResponseShape>>;
+  readonly observe?: RequestObserver<S>;
   handle(request: RouteRequest<unknown, unknown, unknown>, service: S): Promise<RouteResponse> | RouteResponse;
 }
 

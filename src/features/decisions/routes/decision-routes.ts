@@ -4,7 +4,7 @@
 import Type, { type Static } from 'typebox';
 import { CaseId, closed, Identifier } from '../../../core/contract/shapes.js';
 import type { Principal } from '../../../engine/ports/token-book.js';
-import type { ActionDecision } from '../../../features/decisions/decisions.js';
+import type { ActionDecision } from '../decisions.js';
 import {
   completed,
   evaluateAll,
@@ -13,13 +13,13 @@ import {
   evaluationsOf,
   toEvaluationResult,
   toToolCall,
-} from '../../../features/decisions/evaluation.js';
+} from '../evaluation.js';
 import { AGENT_DEFAULTS } from '../../../runtime/agents/open-input.js';
-import { RefusalError } from '../../service/problems.js';
-import type { HttpService } from '../http-service.js';
-import { route, type Route } from './route.js';
-import { checkTokenCase } from './run-access.js';
-import { jsonResponse, openObject } from './route-shapes.js';
+import { RefusalError } from '../../../interfaces/service/problems.js';
+import type { HttpService } from '../../../interfaces/http/http-service.js';
+import { route, type Route } from '../../../interfaces/http/routes/route.js';
+import { checkTokenCase } from '../../../interfaces/http/routes/run-access.js';
+import { jsonResponse, openObject } from '../../../interfaces/http/routes/route-shapes.js';
 
 const EvaluationResultShape = openObject({ decision: Type.Boolean(), context: openObject({}) });
 const ResultListShape = Type.Union([

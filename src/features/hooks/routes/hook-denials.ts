@@ -2,9 +2,9 @@
 // recorded of it. The session is not known, because the body of such a request may be unread.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { CLIENTS, type UndecidedReason } from '../../features/hooks/hook-event.js';
-import type { CountFiles } from '../../features/hooks/gate/count-files.js';
-import { pathOf } from '../service/request-guard.js';
+import { CLIENTS, type UndecidedReason } from '../hook-event.js';
+import type { CountFiles } from '../gate/count-files.js';
+import { pathOf } from '../../../interfaces/service/request-guard.js';
 
 const HOOKS = '/api/v1/hooks/';
 

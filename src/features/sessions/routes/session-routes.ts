@@ -3,18 +3,26 @@
 
 import Type, { type TObject, type TProperties } from 'typebox';
 import type { JsonObject } from '../../../core/contract/json.js';
-import { OVERRIDE_REASONS, SESSION_ROLES } from '../../../features/sessions/contract/session.js';
+import { OVERRIDE_REASONS, SESSION_ROLES } from '../contract/session.js';
 import { closed, OneOf } from '../../../core/contract/shapes.js';
 import type { Principal } from '../../../engine/ports/token-book.js';
-import type { SessionCaller, Sessions } from '../../../features/sessions/sessions.js';
-import { SessionOutput, TaskArguments, TaskOutput } from '../../mcp/tool-schemas.js';
-import { callSessionTool, type SessionToolAnswer, type SessionToolsOptions } from '../../mcp/session-tools.js';
-import { SessionSpecs } from './ledger-audit.js';
-import { RefusalError } from '../../service/problems.js';
-import { EmptyObject, route, type RouteResponse, type Route } from './route.js';
-import type { HttpService } from '../http-service.js';
-import { jsonResponse } from './route-shapes.js';
-import { isWithheldByLane, type ContentLedger } from './step-contents.js';
+import type { SessionCaller, Sessions } from '../sessions.js';
+import { SessionOutput, TaskArguments, TaskOutput } from '../tools/session-tool-schemas.js';
+import {
+  callSessionTool,
+  createSessionTools,
+  type SessionToolAnswer,
+  type SessionToolsOptions,
+} from '../tools/session-tools.js';
+import { agentOf, type AgentIdentity } from '../../../interfaces/mcp/run-gateway.js';
+import { AGENT_DEFAULTS } from '../../../runtime/agents/open-input.js';
+import { toSessionCaller } from '../session-caller.js';
+import { SessionSpecs } from '../../../interfaces/http/routes/ledger-audit.js';
+import { RefusalError } from '../../../interfaces/service/problems.js';
+import { EmptyObject, route, type RouteResponse, type Route } from '../../../interfaces/http/routes/route.js';
+import type { HttpService } from '../../../interfaces/http/http-service.js';
+import { jsonResponse } from '../../../interfaces/http/routes/route-shapes.js';
+import { isWithheldByLane, type ContentLedger } from '../../../interfaces/http/routes/step-contents.js';
 
 const SessionId = Type.String({ minLength: 1, maxLength: 160, pattern: '^[A-Za-z0-9_]+$' });
 const SessionParams = Type.Object({ session_id: SessionId }, closed);
@@ -37,14 +45,6 @@ const OverrideBody = {
 const Report = Type.Optional(
   Type.Object({}, { additionalProperties: true, description: 'The report of the outstanding step' }),
 );
-
-/**
- * The session caller of a token: its role if that is a session role, else `autonomy_runner`, which has the fewest
- * rights.
- */
-export function toSessionCaller({ actor, role }: Principal): SessionCaller {
-  return { actor, role: SESSION_ROLES.some((known) => known === role) ? role : 'autonomy_runner' };
-}
 
 const SESSION_RESPONSES = {
   200: jsonResponse('The answer of the session: `success`, `data`, `error`.', SessionOutput),
@@ -201,10 +201,17 @@ async function checkSpecIsVisible(session_id: string, ledger: ContentLedger): Pr
 
 async function withSessionTools(
   principal: Principal,
-  service: HttpService,
+  { turnpike, agent, options: { sessions = {} } }: HttpService,
   work: (tools: SessionToolsOptions) => Promise<SessionToolAnswer>,
 ): Promise<RouteResponse> {
-  const tools = service.sessionTools(principal);
-  if (tools === null) throw new RefusalError('NOT_FOUND');
-  return { json: await work(tools) };
+  if (sessions === null) throw new RefusalError('NOT_FOUND');
+  const tools = createSessionTools(turnpike.sessions, sessions, sessionAgentOf(principal, agent));
+  return { json: await work({ ...tools, caller: toSessionCaller(principal) }) };
+}
+
+/** If the token's role is a session role, agents get the configured role. */
+function sessionAgentOf(principal: Principal, agent: AgentIdentity): AgentIdentity {
+  const identity = agentOf(principal, agent);
+  if (!SESSION_ROLES.some((role) => role === principal.role)) return identity;
+  return { ...identity, role: agent.role ?? AGENT_DEFAULTS.role };
 }

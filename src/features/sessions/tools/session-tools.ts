@@ -2,27 +2,22 @@
 // no arguments for what an agent must not decide: its identity, lane, posture, limits, or the command that runs.
 
 import type { TSchema } from 'typebox';
-import type { JsonObject } from '../../core/contract/json.js';
+import type { JsonObject } from '../../../core/contract/json.js';
 import {
   SESSION_ERRORS,
   type SessionAnswer,
   type SessionError,
   type SessionErrorCode,
-} from '../../features/sessions/contract/session-answer.js';
-import { SessionSpec } from '../../features/sessions/contract/session-spec.js';
-import { isConforming } from '../../core/contract/validators.js';
-import { RunError, UsageError } from '../../core/errors.js';
-import type {
-  Sessions,
-  SessionCaller,
-  SessionSummary,
-  StartSessionOptions,
-  TaskDetails,
-} from '../../features/sessions/sessions.js';
-import { ReviewArguments, TaskArguments, VerificationArguments } from './tool-schemas.js';
-
-/** The options of every session, whatever its agent requests. */
-export type SessionDefaults = Omit<StartSessionOptions, 'spec' | 'idempotencyKey' | 'force' | 'by'>;
+} from '../contract/session-answer.js';
+import { SessionSpec } from '../contract/session-spec.js';
+import { isConforming } from '../../../core/contract/validators.js';
+import { RunError, UsageError } from '../../../core/errors.js';
+import type { Sessions, SessionCaller, SessionSummary, TaskDetails } from '../sessions.js';
+import { AGENT_DEFAULTS } from '../../../runtime/agents/open-input.js';
+import type { AgentIdentity } from '../../../interfaces/mcp/run-gateway.js';
+import type { SessionDefaults, SessionOptions } from '../session-tool-options.js';
+import { findSpecFile, resolveSpecFolder } from '../spec/spec-folder.js';
+import { ReviewArguments, TaskArguments, VerificationArguments } from './session-tool-schemas.js';
 
 /** @internal */
 export interface SessionToolsOptions {
@@ -213,4 +208,49 @@ function contextUsage({ number }: ToolQuery): { readonly context_usage_pct?: num
 function tokenUsage({ number }: ToolQuery): { readonly estimated_tokens_used?: number } {
   const estimated_tokens_used = number('estimated_tokens_used');
   return estimated_tokens_used === undefined ? {} : { estimated_tokens_used };
+}
+
+/** @internal The session tools of one agent. */
+export function createSessionTools(
+  sessions: Sessions,
+  options: SessionOptions,
+  agent: AgentIdentity,
+): SessionToolsOptions {
+  const { role = 'autonomy_runner', specs, inlineSpecs = false, settings = {} } = options;
+  const folder = specs === undefined ? null : requireFolder(specs);
+  return {
+    sessions,
+    caller: { actor: agent.actor ?? AGENT_DEFAULTS.actor, role },
+    settings: { ...settings, ...sessionDefaultsOf(agent) },
+    specFile: (spec_id) => (folder === null ? null : findSpecFile(folder, spec_id)),
+    inlineSpecs,
+  };
+}
+
+const sessionDefaultsOf = ({
+  actor,
+  person,
+  role,
+  lane,
+  case: case_id,
+  scope,
+  exposure,
+  correlation,
+}: AgentIdentity): SessionDefaults => ({
+  ...(actor === undefined ? {} : { actor }),
+  ...(person === undefined ? {} : { person }),
+  ...(role === undefined ? {} : { agentRole: role }),
+  ...(lane === undefined ? {} : { lane }),
+  ...(case_id === undefined ? {} : { case: case_id }),
+  ...(scope === undefined ? {} : { scope }),
+  ...(exposure === undefined ? {} : { exposure }),
+  ...(correlation === undefined ? {} : { correlation }),
+});
+
+function requireFolder(folder: string): string {
+  try {
+    return resolveSpecFolder(folder);
+  } catch (cause) {
+    throw new UsageError({ code: 'USAGE', message: `${folder} is not a folder of specs`, cause });
+  }
 }

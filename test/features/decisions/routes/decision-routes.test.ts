@@ -1,8 +1,8 @@
 // The Access Evaluation API: its forms, its errors, and what it records.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { grantOf, subjectId, todoEdit, todoTools } from '../../service/authzen/todo.js';
-import { codeOf, HttpBench } from '../http-harness.js';
+import { grantOf, subjectId, todoEdit, todoTools } from '../../../interfaces/service/authzen/todo.js';
+import { codeOf, HttpBench } from '../../../interfaces/http/http-harness.js';
 
 interface Result {
   readonly decision: boolean;

@@ -2,15 +2,18 @@
 
 import Type from 'typebox';
 import { CaseId, closed, Identifier, OneOf } from '../../../core/contract/shapes.js';
-import { CLIENTS } from '../../../features/hooks/hook-event.js';
-import { isCallIn, sessionIn, totalOf } from '../../../features/hooks/undecided-calls.js';
-import { DIALECTS } from '../../../features/hooks/dialects.js';
-import { parseHookEvent } from '../../../features/hooks/gate/hook-question.js';
-import { UNCHECKED_REASON } from '../../../features/hooks/gate/hook-reasons.js';
-import { RefusalError } from '../../service/problems.js';
-import { BinaryBody, route, type Route } from './route.js';
-import { jsonResponse } from './route-shapes.js';
-import { checkTokenCase } from './run-access.js';
+import { CLIENTS } from '../hook-event.js';
+import { isCallIn, sessionIn, totalOf } from '../undecided-calls.js';
+import { DIALECTS } from '../dialects.js';
+import { parseHookEvent } from '../gate/hook-question.js';
+import { UNCHECKED_REASON } from '../gate/hook-reasons.js';
+import { CountFiles } from '../gate/count-files.js';
+import { RefusalError } from '../../../interfaces/service/problems.js';
+import { BinaryBody, route, type Route } from '../../../interfaces/http/routes/route.js';
+import { jsonResponse } from '../../../interfaces/http/routes/route-shapes.js';
+import { checkTokenCase } from '../../../interfaces/http/routes/run-access.js';
+import type { HttpService } from '../../../interfaces/http/http-service.js';
+import { countHookDenial } from './hook-denials.js';
 
 const HookParams = Type.Object({ client: OneOf(CLIENTS) }, closed);
 const HookQuery = Type.Object(
@@ -26,6 +29,17 @@ const AnyObject = Type.Record(Type.String(), Type.Unknown());
 
 const HOOK_PATH = '/api/v1/hooks/{client}';
 
+/** The counts of each service, by its options. */
+const COUNTS = new WeakMap<object, CountFiles>();
+
+/** Undefined if the service does not count events. */
+function countsOf({ options: { hookCounts } }: Pick<HttpService, 'options'>): CountFiles | undefined {
+  if (hookCounts === undefined) return undefined;
+  const known = COUNTS.get(hookCounts) ?? new CountFiles(hookCounts.home, hookCounts.environment);
+  COUNTS.set(hookCounts, known);
+  return known;
+}
+
 export const HOOK_ROUTES: readonly Route[] = [
   route({
     method: 'POST',
@@ -36,8 +50,10 @@ export const HOOK_ROUTES: readonly Route[] = [
     query: HookQuery,
     body: BinaryBody,
     responses: { 200: jsonResponse('The answer in the form of the client; an empty object for none.', AnyObject) },
-    async handle({ principal, params: { client }, query, body }, { turnpike, hookCounts }) {
-      const { hooks } = turnpike;
+    observe: (request, response, service) => countHookDenial(request, response, countsOf(service)),
+    async handle({ principal, params: { client }, query, body }, service) {
+      const { hooks } = service.turnpike;
+      const hookCounts = countsOf(service);
       if (hooks === null) throw new RefusalError('NOT_FOUND');
       const case_id = query.case ?? principal.case ?? undefined;
       checkTokenCase(principal, case_id);

@@ -3,13 +3,13 @@
 import { describe, expect, test } from '@jest/globals';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { findSpecFile } from '../../../src/features/sessions/spec/spec-folder.js';
-import type { JsonObject } from '../../../src/core/contract/json.js';
-import { SESSION_ERRORS, type SessionAnswer } from '../../../src/features/sessions/contract/session-answer.js';
-import { RunError, UsageError } from '../../../src/core/errors.js';
-import type { Sessions } from '../../../src/features/sessions/sessions.js';
-import { callSessionTool, type SessionToolsOptions } from '../../../src/interfaces/mcp/session-tools.js';
-import { tempFolder } from '../../fixtures/temp-folder.js';
+import { findSpecFile } from '../../../../src/features/sessions/spec/spec-folder.js';
+import type { JsonObject } from '../../../../src/core/contract/json.js';
+import { SESSION_ERRORS, type SessionAnswer } from '../../../../src/features/sessions/contract/session-answer.js';
+import { RunError, UsageError } from '../../../../src/core/errors.js';
+import type { Sessions } from '../../../../src/features/sessions/sessions.js';
+import { callSessionTool, type SessionToolsOptions } from '../../../../src/features/sessions/tools/session-tools.js';
+import { tempFolder } from '../../../fixtures/temp-folder.js';
 
 type Asked = readonly [keyof Sessions, ...unknown[]];
 

@@ -1,0 +1,149 @@
+// The input and output schemas of the session tools.
+
+import Type, { type TSchema } from 'typebox';
+import { closed, Nullable, OneOf, Sha256 } from '../../../core/contract/shapes.js';
+import { SESSION_ERRORS } from '../contract/session-answer.js';
+import {
+  LOOP_SIGNALS,
+  PAUSE_REASONS,
+  REPORTED_STEP_TYPES,
+  SESSION_STATUSES,
+  STEP_OUTCOMES,
+  STEP_TYPES,
+} from '../contract/session.js';
+
+const OPEN_OBJECT = { additionalProperties: true };
+const Text = (description: string) => Type.String({ description });
+const Id = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 160, description }));
+const ContextUsage = Type.Optional(
+  Type.Number({ minimum: 0, maximum: 100, description: 'How full your context is, in per cent.' }),
+);
+
+/** The members of a report (S3-06). The session validates it, and reports all mistakes at once. */
+const LastStepResult = Type.Object(
+  {
+    step_id: Text('next_step.step_id'),
+    step_type: OneOf(REPORTED_STEP_TYPES),
+    outcome: OneOf(STEP_OUTCOMES),
+    step_proof: Text('next_step.step_proof, as it was given'),
+    task_id: Type.Optional(Text('Of implement_task and execute_verification')),
+    phase_id: Type.Optional(Text('Of run_fidelity_gate and address_fidelity_feedback')),
+    gate_attempt_id: Type.Optional(Text('Of run_fidelity_gate: from the review')),
+    note: Type.Optional(Text('A summary')),
+    files_touched: Type.Optional(Type.Array(Type.String())),
+    verification_receipt: Type.Optional(
+      Type.Object(
+        {
+          command_hash: Sha256,
+          exit_code: Type.Integer(),
+          output_digest: Sha256,
+          issued_at: Type.String(),
+          step_id: Type.String(),
+        },
+        { ...closed, description: 'Of execute_verification: the receipt as verification returned it' },
+      ),
+    ),
+  },
+  { ...closed, description: 'What became of the outstanding step' },
+);
+
+export const TASK_ACTIONS = ['session-step', 'session', 'prepare'] as const;
+/** `report` is listed so that it can be refused by name (C64). */
+export const TASK_COMMANDS = ['start', 'next', 'replay', 'heartbeat', 'status', 'resume', 'list', 'report'] as const;
+
+export const TaskArguments = Type.Object(
+  {
+    action: OneOf(TASK_ACTIONS),
+    command: Type.Optional(
+      Type.Unsafe<(typeof TASK_COMMANDS)[number]>({
+        ...OneOf(TASK_COMMANDS),
+        description:
+          'Of session-step: start, next, replay, heartbeat, status. Of session: start, resume, heartbeat, status, list.',
+      }),
+    ),
+    session_id: Id('The session. Of every command but start and list; prepare and status also take spec_id.'),
+    spec_id: Id('The spec to work on.'),
+    spec: Type.Optional(
+      Type.Object({}, { ...OPEN_OBJECT, description: 'Of start: the spec itself, where that is allowed.' }),
+    ),
+    case: Type.Optional(
+      Type.String({
+        ...{ minLength: 4, maxLength: 80, pattern: '^[A-Za-z0-9][A-Za-z0-9_-]*$' },
+        description: 'Of start: the case of the session, if the connection has none.',
+      }),
+    ),
+    task_id: Id('Of prepare: a task. Default: that of the outstanding step.'),
+    idempotency_key: Type.Optional(
+      Type.String({ pattern: '^[A-Za-z0-9_-]{1,128}$', description: 'Of start: the same key gives the same session.' }),
+    ),
+    last_step_result: Type.Optional(LastStepResult),
+    heartbeat: Type.Optional(Type.Boolean({ description: 'Of next: you are alive.' })),
+    context_usage_pct: ContextUsage,
+    estimated_tokens_used: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+  },
+  closed,
+);
+
+export const ReviewArguments = Type.Object(
+  {
+    action: OneOf(['fidelity-gate']),
+    spec_id: Id('The spec of the session.'),
+    session_id: Type.String({ minLength: 1, maxLength: 160 }),
+    phase_id: Type.String({ minLength: 1, maxLength: 160 }),
+    step_id: Type.String({ minLength: 1, maxLength: 160 }),
+  },
+  closed,
+);
+
+/** There is no argument for the command: the spec defines it (C68). */
+export const VerificationArguments = Type.Object(
+  {
+    action: OneOf(['execute']),
+    spec_id: Id('The spec of the session.'),
+    session_id: Type.String({ minLength: 1, maxLength: 160 }),
+    step_id: Type.String({ minLength: 1, maxLength: 160 }),
+    task_id: Id('The task of the step.'),
+  },
+  closed,
+);
+
+const NextStep = Type.Object(
+  {
+    step_id: Text('To be named in the report'),
+    type: OneOf(STEP_TYPES),
+    instruction: Text('All that is to be done'),
+    run_id: Nullable(Text('The run for the proposals of this step')),
+    step_proof: Type.Optional(Text('To be sent back as it is')),
+  },
+  OPEN_OBJECT,
+);
+
+const Session = Type.Object(
+  {
+    session_id: Type.String(),
+    spec_id: Type.String(),
+    status: OneOf(SESSION_STATUSES),
+    next_step: Nullable(NextStep),
+    loop_signal: Nullable(OneOf(LOOP_SIGNALS)),
+    pause_reason: Nullable(OneOf(PAUSE_REASONS)),
+  },
+  OPEN_OBJECT,
+);
+const Task = Type.Object({ task_id: Type.String(), instruction: Type.String() }, OPEN_OBJECT);
+const List = Type.Object({ sessions: Type.Array(Type.Object({ session_id: Type.String() }, OPEN_OBJECT)) }, closed);
+
+const SessionError = Type.Object(
+  {
+    code: OneOf(Object.keys(SESSION_ERRORS)),
+    error_type: Type.String(),
+    message: Type.String(),
+    details: Type.Array(Type.String()),
+  },
+  closed,
+);
+
+const answerSchema = (data: TSchema) =>
+  Type.Object({ success: Type.Boolean(), data: Nullable(data), error: Nullable(SessionError) }, closed);
+
+export const SessionOutput = answerSchema(Session);
+export const TaskOutput = answerSchema(Type.Union([Session, Task, List]));
