@@ -52,13 +52,20 @@ describe('a ledger of a feature that is not installed', () => {
 
 describe('a ledger whose policy needs a feature that is not installed', () => {
   const NO_CONDITIONS = 'this installation does not have the feature conditions';
+  const NO_HOOKS = 'this installation does not have the feature hooks';
 
-  test('is verified but for its decisions, which are not checked', async () => {
-    const verdict = await readGolden('conditions', (reader) => reader.verify());
+  test.each([
+    ['conditions', NO_CONDITIONS],
+    ['call-rules', NO_HOOKS],
+  ])('is verified but for its decisions, which are not checked: %s', async (history, missing) => {
+    const verdict = await readGolden(history, (reader) => reader.verify());
     expect(verdict).toMatchObject({ ok: false, verdict: 'by_hash_alone', problems: [] });
     const { withheld } = verdict as { readonly withheld: { readonly unsupported?: unknown } };
-    const needs = expect.stringContaining(NO_CONDITIONS) as unknown;
+    const needs = expect.stringContaining(missing) as unknown;
     expect(withheld.unsupported).toEqual(expect.arrayContaining([expect.objectContaining({ needs })]));
+    const report = await readGolden(history, (reader) => reader.replay());
+    expect(report).toMatchObject({ ok: false, verdict: 'by_hash_alone', difference: null });
+    expect(report.not_recomputed).toEqual(expect.arrayContaining([expect.objectContaining({ needs })]));
   });
 
   test('is still altered if the text of the opening is written in another way', async () => {
@@ -73,17 +80,20 @@ describe('a ledger whose policy needs a feature that is not installed', () => {
     expect(report).toMatchObject({ ok: false, difference: { rule: 'entry.differs' } });
   });
 
-  test('loads no policy with conditions or counters', () => {
-    const files = shippedBytes();
-    const bytes = Buffer.from('');
-    for (const optional of [{ conditions: bytes }, { counters: bytes }]) {
-      expect(() => loadPolicy({ ...files, ...optional })).toThrow(
-        expect.objectContaining({
-          code: 'POLICY_UNSUPPORTED',
-          message: expect.stringContaining(NO_CONDITIONS) as unknown,
-        }),
-      );
-    }
+  const { lanes, ...files } = shippedBytes();
+  const bytes = Buffer.from('');
+  const text = Buffer.from(lanes).toString();
+  const calls = '    calls: [{ id: reads, tools: [sandbox.read_file], decision: allow }]\n    scope:';
+
+  test.each([
+    ['conditions', { lanes, conditions: bytes }, NO_CONDITIONS],
+    ['counters', { lanes, counters: bytes }, NO_CONDITIONS],
+    ['call rules', { lanes: Buffer.from(text.replace('    scope:', calls)) }, NO_HOOKS],
+  ])('loads no policy with %s', (_name, own, missing) => {
+    const message = expect.stringContaining(missing) as unknown;
+    expect(() => loadPolicy({ ...files, ...own })).toThrow(
+      expect.objectContaining({ code: 'POLICY_UNSUPPORTED', message }),
+    );
   });
 });
 

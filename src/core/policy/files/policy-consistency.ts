@@ -1,6 +1,7 @@
 // Checks what no schema can express: whether names exist, whether both sides of a grant agree, whether limits fit.
 
 import type { ActionsPolicy } from '../../contract/policy/actions-policy.js';
+import { approvalSubjectOf } from '../../contract/policy/call-rules.js';
 import type { Catalogue } from '../../contract/policy/catalogue.js';
 import type { LanesPolicy } from '../../contract/policy/lanes.js';
 import { suggestion } from '../../contract/policy/near-names.js';
@@ -9,7 +10,6 @@ import { OPERATOR_SUBJECTS } from '../../contract/run/operator-act.js';
 import type { RolesPolicy } from '../../contract/policy/roles.js';
 import { quoteForMessage } from '../../contract/finding-text.js';
 import type { CONSISTENCY_RULES } from './policy-finding.js';
-import { approvalSubjectOf } from '../calls/call-decision.js';
 import { findDecisionPointMistakes } from '../decision-points/check-decision-points.js';
 import { isProhibition, PROHIBITION_NAMES } from '../prohibitions.js';
 

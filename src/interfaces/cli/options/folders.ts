@@ -19,7 +19,7 @@ import { isConforming } from '../../../core/contract/validators.js';
 import { CodedError, PolicyError, usageError } from '../../../core/errors.js';
 import type { LintMessage } from '../../../features/policy-lint/lint-rules.js';
 import { checkIdentities } from '../../../core/policy/files/check-identities.js';
-import { loadConditionLanguage } from '../../../core/policy/conditions.js';
+import { loadFeaturesOfPolicy } from '../../../core/contract/run/feature-vocabulary.js';
 import { checkPolicy, formatFinding, type PolicyCheck } from '../../../core/policy/files/check-policy.js';
 import { lintIdentities } from '../../../features/policy-lint/lint-identities.js';
 import { lintPolicy } from '../../../features/policy-lint/lint-policy.js';
@@ -179,7 +179,7 @@ export async function loadContract(
     ...mapOptional(files, named),
   };
   const catalogue = createCatalogue(registrations);
-  await loadConditionLanguage(files);
+  await loadFeaturesOfPolicy(files);
   const checked = checkPolicy(check, catalogue);
   const identities = hasIdentities(path) ? await identitiesSource(path, pins).load() : null;
   if (identities === null) return { files, identities, check: checked, cautions: lintPolicy(check, catalogue) };
