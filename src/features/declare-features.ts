@@ -2,8 +2,10 @@
 // is loaded with the first entry or policy that needs it. To remove a feature, remove its folder and its line here.
 
 import { declareFeature, installVocabulary, type DeclaredFeature } from '../core/contract/run/feature-vocabulary.js';
-import { HOOKS, installCallDecider, mayHaveCallRules, type CallDecider } from '../core/policy/calls.js';
+import { HOOKS, installCallDecider, type CallDecider } from '../core/policy/calls.js';
 import { CONDITIONS, installConditionLanguage, type ConditionLanguage } from '../core/policy/conditions.js';
+import { DECISION_POINTS, installDecisionPoints, type DecisionPointRules } from '../core/policy/decision-queries.js';
+import { mayHaveKey } from '../core/policy/files/may-have-key.js';
 import { installTreeFeature, type TreeFeature } from '../kernel/tree-feature.js';
 
 const install = async (loading: Promise<TreeFeature>): Promise<void> => {
@@ -22,6 +24,10 @@ const installCallRules = async (loading: Promise<CallDecider>): Promise<void> =>
   installCallDecider(await loading);
   installWithoutRecords(HOOKS);
 };
+const installPoints = async (loading: Promise<DecisionPointRules>): Promise<void> => {
+  installDecisionPoints(await loading);
+  installWithoutRecords(DECISION_POINTS);
+};
 
 const FEATURES: readonly DeclaredFeature[] = [
   {
@@ -31,8 +37,13 @@ const FEATURES: readonly DeclaredFeature[] = [
       installLanguage(import('./conditions/condition-language.js').then(({ CEDAR_CONDITIONS }) => CEDAR_CONDITIONS)),
   },
   {
+    feature: DECISION_POINTS,
+    isNeededBy: ({ actions }) => actions !== undefined && mayHaveKey(actions.bytes, 'decision_points'),
+    load: () => installPoints(import('./decision-points/decision-point-rules.js').then((module) => module.POINT_RULES)),
+  },
+  {
     feature: HOOKS,
-    isNeededBy: ({ lanes }) => lanes !== undefined && mayHaveCallRules(lanes.bytes),
+    isNeededBy: ({ lanes }) => lanes !== undefined && mayHaveKey(lanes.bytes, 'calls'),
     load: () => installCallRules(import('./hooks/calls/call-decision.js').then(({ CALL_DECIDER }) => CALL_DECIDER)),
   },
   {

@@ -4,6 +4,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { installedVocabularies } from '../../src/core/contract/run/feature-vocabulary.js';
 import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import type { ForPolicyFiles } from '../../src/core/contract/policy/pins.js';
 import { Fold } from '../../src/kernel/fold.js';
 import { loadPolicy } from '../../src/core/policy/files/check-policy.js';
 import type { StoredEntry } from '../../src/engine/ports/ledger/ledger-store.js';
@@ -52,6 +53,7 @@ describe('a ledger of a feature that is not installed', () => {
 
 describe('a ledger whose policy needs a feature that is not installed', () => {
   const NO_CONDITIONS = 'this installation does not have the feature conditions';
+  const NO_POINTS = 'this installation does not have the feature decision-points';
   const NO_HOOKS = 'this installation does not have the feature hooks';
 
   test.each([
@@ -80,18 +82,22 @@ describe('a ledger whose policy needs a feature that is not installed', () => {
     expect(report).toMatchObject({ ok: false, difference: { rule: 'entry.differs' } });
   });
 
-  const { lanes, ...files } = shippedBytes();
+  const { lanes, actions, roles } = shippedBytes();
   const bytes = Buffer.from('');
   const text = Buffer.from(lanes).toString();
   const calls = '    calls: [{ id: reads, tools: [sandbox.read_file], decision: allow }]\n    scope:';
 
-  test.each([
-    ['conditions', { lanes, conditions: bytes }, NO_CONDITIONS],
-    ['counters', { lanes, counters: bytes }, NO_CONDITIONS],
+  const POINTS =
+    '\ndecision_points: [{ name: a, protocol: opa, url: "https://a.example", actions: [WRITE_FILE], timeout_ms: 50 }]\n';
+
+  test.each<[string, Partial<ForPolicyFiles<Uint8Array>>, string]>([
+    ['conditions', { conditions: bytes }, NO_CONDITIONS],
+    ['counters', { counters: bytes }, NO_CONDITIONS],
     ['call rules', { lanes: Buffer.from(text.replace('    scope:', calls)) }, NO_HOOKS],
+    ['decision points', { actions: Buffer.from(`${Buffer.from(actions).toString()}${POINTS}`) }, NO_POINTS],
   ])('loads no policy with %s', (_name, own, missing) => {
     const message = expect.stringContaining(missing) as unknown;
-    expect(() => loadPolicy({ ...files, ...own })).toThrow(
+    expect(() => loadPolicy({ lanes, actions, roles, ...own })).toThrow(
       expect.objectContaining({ code: 'POLICY_UNSUPPORTED', message }),
     );
   });

@@ -61,11 +61,3 @@ export function callApprovalSubject(rules: CallRules, call: JudgedCall): string 
 
 /** The name of the feature. */
 export const HOOKS = 'hooks';
-
-/**
- * Whether a lanes file may have call rules. In a file with a backslash, escapes can stand for the letters of the key.
- */
-export const mayHaveCallRules = (lanes: Uint8Array): boolean =>
-  [CALLS, BACKSLASH].some((text) => Buffer.from(lanes.buffer, lanes.byteOffset, lanes.byteLength).includes(text));
-const CALLS = 'calls';
-const BACKSLASH = '\\';

@@ -19,7 +19,7 @@ import {
   laneContext,
   type PrivilegedRequest,
 } from '../../core/policy/authorize-run.js';
-import { decisionPointsFor } from '../../core/policy/decision-points/decision-queries.js';
+import { decisionPointsFor } from '../../core/policy/decision-queries.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { Verdict } from '../../core/policy/verdict.js';
 import { partKindOf } from '../../core/contract/policy/native-tool-names.js';

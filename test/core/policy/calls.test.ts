@@ -5,11 +5,8 @@ import {
   callRuleVerdict,
   grantingCallRules,
   installCallDecider,
-  mayHaveCallRules,
   type CallRules,
 } from '../../../src/core/policy/calls.js';
-import { loadPolicy } from '../../../src/core/policy/files/check-policy.js';
-import { shippedBytes } from '../../fixtures/shipped-policy.js';
 
 const CALL = { tool: 'mail.send', input: {} };
 const RULE: CallRule = { id: 'send', tools: ['mail.send'], decision: 'approval' };
@@ -26,26 +23,6 @@ describe('call rules without the feature', () => {
     for (const decide of [callRuleVerdict, callApprovalSubject, grantingCallRules])
       expect(() => decide(RULES, CALL)).toThrow(error);
   });
-});
-
-describe('whether a lanes file may have call rules', () => {
-  const lanes = Buffer.from(shippedBytes().lanes).toString();
-
-  test('the shipped one cannot', () => {
-    expect(mayHaveCallRules(Buffer.from(lanes))).toBe(false);
-  });
-
-  test.each(['calls', "'calls'", '"calls"', '"c\\x61lls"', '"\\u0063alls"'])(
-    'a file with the key %s has them',
-    (key) => {
-      const rule = '[{ id: reads, tools: [sandbox.read_file], decision: allow }]';
-      const bytes = Buffer.from(lanes.replace('    scope:', `    ${key}: ${rule}\n    scope:`));
-      expect(mayHaveCallRules(bytes)).toBe(true);
-      expect(() => loadPolicy({ ...shippedBytes(), lanes: bytes })).toThrow(
-        expect.objectContaining({ code: 'POLICY_UNSUPPORTED' }),
-      );
-    },
-  );
 });
 
 test('what is installed decides', () => {
