@@ -7,6 +7,8 @@ export default {
     'src/core/step/**/*.ts',
     'src/core/policy/**/*.ts',
     'src/features/conditions/**/*.ts',
+    'src/features/decision-points/**/*.ts',
+    'src/features/hooks/calls/**/*.ts',
     'machines/**/*.ts',
   ],
   testRunner: 'bundle',

@@ -5,19 +5,32 @@ import type { CommandGroup } from '../interfaces/cli/command.js';
 import type { Route } from '../interfaces/http/routes/route.js';
 import type { OpenTools } from '../interfaces/mcp/added-tools.js';
 import { declareFeature, installVocabulary, type DeclaredFeature } from '../core/contract/run/feature-vocabulary.js';
+import { HOOKS, installCallDecider, type CallDecider } from '../core/policy/calls.js';
 import { CONDITIONS, installConditionLanguage, type ConditionLanguage } from '../core/policy/conditions.js';
 import type { PolicyLinter } from '../core/policy/files/policy-linter.js';
+import { DECISION_POINTS, installDecisionPoints, type DecisionPointRules } from '../core/policy/decision-queries.js';
+import { mayHaveKey } from '../core/policy/files/may-have-key.js';
 import { installTreeFeature, type TreeFeature } from '../kernel/tree-feature.js';
 
 const install = async (loading: Promise<TreeFeature>): Promise<void> => {
   installTreeFeature(await loading);
 };
 
-/** Conditions record nothing of their own. */
-const NOTHING_RECORDED = { feature: CONDITIONS, inputs: {}, entries: {} } as const;
+/** Installs a feature that decides by a policy and records nothing of its own. */
+const installWithoutRecords = (feature: string): void => {
+  installVocabulary({ feature, inputs: {}, entries: {} });
+};
 const installLanguage = async (loading: Promise<ConditionLanguage>): Promise<void> => {
   installConditionLanguage(await loading);
-  installVocabulary(NOTHING_RECORDED);
+  installWithoutRecords(CONDITIONS);
+};
+const installCallRules = async (loading: Promise<CallDecider>): Promise<void> => {
+  installCallDecider(await loading);
+  installWithoutRecords(HOOKS);
+};
+const installPoints = async (loading: Promise<DecisionPointRules>): Promise<void> => {
+  installDecisionPoints(await loading);
+  installWithoutRecords(DECISION_POINTS);
 };
 
 /** A feature, and what it adds. Each member is absent if the feature adds nothing there. */
@@ -49,7 +62,11 @@ export const FEATURES: readonly Feature[] = [
   },
   { name: 'exports', commands: async () => (await import('./exports/commands/export-commands.js')).EXPORT_COMMANDS },
   {
-    name: 'hooks',
+    name: HOOKS,
+    inTrees: {
+      isNeededBy: ({ lanes }) => lanes !== undefined && mayHaveKey(lanes.bytes, 'calls'),
+      load: () => installCallRules(import('./hooks/calls/call-decision.js').then(({ CALL_DECIDER }) => CALL_DECIDER)),
+    },
     commands: async () => (await import('./hooks/commands/hook-commands.js')).HOOK_COMMANDS,
     routes: async () => (await import('./hooks/routes/hook-routes.js')).HOOK_ROUTES,
   },
@@ -71,11 +88,19 @@ export const FEATURES: readonly Feature[] = [
   {
     name: CONDITIONS,
     inTrees: {
-      openedWith: '"conditions":{',
+      isNeededBy: ({ conditions, counters }) => conditions !== undefined || counters !== undefined,
       load: () =>
         installLanguage(import('./conditions/condition-language.js').then(({ CEDAR_CONDITIONS }) => CEDAR_CONDITIONS)),
     },
     commands: async () => (await import('./conditions/commands/condition-commands.js')).CONDITION_COMMANDS,
+  },
+  {
+    name: DECISION_POINTS,
+    inTrees: {
+      isNeededBy: ({ actions }) => actions !== undefined && mayHaveKey(actions.bytes, 'decision_points'),
+      load: () =>
+        installPoints(import('./decision-points/decision-point-rules.js').then(({ POINT_RULES }) => POINT_RULES)),
+    },
   },
   {
     name: 'simulation',

@@ -24,7 +24,7 @@ import {
   type RegistrationOptions,
   type Tool,
 } from '../runtime/effects/define-effects.js';
-import type { DecisionPoints } from '../runtime/effects/ask-decision-points.js';
+import type { DecisionPoints } from '../features/decision-points/ask-decision-points.js';
 import { EXPORT_BUNDLE } from '../core/contract/evidence/export-bundle.js';
 import type { ExportEffects } from '../features/exports/export-effects.js';
 import { RecordEffects } from '../runtime/effects/record-effects.js';
@@ -54,7 +54,7 @@ export interface GatewayParts {
   readonly records: RecordEffects;
   readonly exports: Pick<ExportEffects, 'run' | 'settle'>;
   readonly checks: StartedRunEffects;
-  readonly decisionPoints: DecisionPoints;
+  readonly decisionPoints: Pick<DecisionPoints, 'ask'>;
   readonly registrations: RegistrationOptions;
   /** Null without telemetry. */
   readonly traces: Pick<EffectTraces, 'carrierOf'> | null;
@@ -66,7 +66,7 @@ export class EffectGateway implements Effects {
   readonly #records: RecordEffects;
   readonly #exports: GatewayParts['exports'];
   readonly #checks: StartedRunEffects;
-  readonly #decisionPoints: DecisionPoints;
+  readonly #decisionPoints: GatewayParts['decisionPoints'];
   readonly #traces: GatewayParts['traces'];
   readonly #actions: ReadonlyMap<string, Action>;
   readonly #tools: ReadonlyMap<string, Tool>;

@@ -14,6 +14,7 @@ import { openSandbox } from '../sandbox/files/file-sandbox.js';
 import { sqliteHistoryCache } from '../stores/sqlite/sqlite-history-cache.js';
 import { systemClock, watchSystemClock } from '../system/system-clock.js';
 import type { Catalogue } from '../core/contract/policy/catalogue.js';
+import type { DecisionQuery } from '../core/contract/policy/decision-points.js';
 import { embeddedEngine } from '../engine/embedded.js';
 import { isShared, sharedEngine } from '../engine/shared.js';
 import type { EngineListener, EngineParts, TreeEngine } from '../engine/tree-engine.js';
@@ -33,7 +34,6 @@ import { BoundedCalls } from '../runtime/effects/bounded-calls.js';
 import { CallLog } from '../runtime/effects/call-log.js';
 import { comparedOverlay } from './compared-overlay.js';
 import { httpDecisionService } from '../system/network/http-decision-service.js';
-import { DecisionPoints } from '../runtime/effects/ask-decision-points.js';
 import { EffectGateway, type StartedRunEffects } from './effect-gateway.js';
 import type { ExportEffects, ExportParts } from '../features/exports/export-effects.js';
 import { RecordEffects } from '../runtime/effects/record-effects.js';
@@ -120,7 +120,11 @@ export function wire(
     return new feature.CheckEffects({ commands, review: options.reviewer ?? null, calls, secrets, log });
   });
   const checks = lazyChecks(checkEffects);
-  const decisionPoints = new DecisionPoints(httpDecisionService, clock, log);
+  const points = new LazyPart(async () => {
+    const feature = await import('../features/decision-points/ask-decision-points.js');
+    return new feature.DecisionPoints(httpDecisionService, clock, log);
+  });
+  const decisionPoints = { ask: async (query: DecisionQuery) => (await points.get()).ask(query) };
   const executors = { sandbox, records, exports, checks, calls, decisionPoints };
   const gateway = new EffectGateway({ ...executors, registrations: options, traces: effectTraces });
   const effects = observation.measureEffects(gateway);

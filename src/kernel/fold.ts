@@ -35,7 +35,7 @@ import { isRecordedInput } from '../core/contract/validators.js';
 import type { LedgerError } from '../core/errors.js';
 import type { Decision } from './decision.js';
 import type { Interpretation } from './interpreter/interpreter.js';
-import { isUnsupported } from './pinned-policy.js';
+import { isUnsupported, loadPinnedFeatures } from './pinned-policy.js';
 import { Tree } from './tree.js';
 
 /**
@@ -189,20 +189,31 @@ interface EntryToFold extends EntryPlace {
   readonly text: string;
 }
 
-/** First loads the features that the entry needs, then reads the content that a fold takes with it. */
+/** Loads the features that the entry needs, and reads the content that a fold takes with it. */
 export async function readContentToFold(
   entry: EntryToFold,
   source: { artifactsOf(place: EntryPlace): Promise<readonly StoredArtifact[]> },
 ): Promise<readonly StoredArtifact[]> {
   if (entry.type !== 'input') return [];
-  await loadFeaturesOf(entry);
-  return source.artifactsOf(entry);
+  await loadFeaturesNamedIn(entry.text);
+  const contents = await source.artifactsOf(entry);
+  if (entry.seq === 0) await loadPinnedFeatures(contents);
+  return contents;
 }
 
-/** Loads the features that an entry needs. Only inputs need one that no earlier entry of their tree has needed. */
-export async function loadFeaturesOf({ type, text }: Pick<EntryToFold, 'type' | 'text'>): Promise<void> {
-  const loading = type === 'input' ? loadFeaturesNamedIn(text) : null;
-  if (loading !== null) await loading;
+/**
+ * Loads the features that an entry needs: what it names, and what the policies need that it pins. Only inputs need a
+ * feature that no earlier entry of their tree has needed.
+ */
+export async function loadFeaturesOf(
+  { type, seq, text }: Pick<EntryToFold, 'type' | 'seq' | 'text'>,
+  contents: readonly StoredArtifact[],
+): Promise<void> {
+  if (type !== 'input') return;
+  const named = loadFeaturesNamedIn(text);
+  if (named !== null) await named;
+  const pinned = seq === 0 ? loadPinnedFeatures(contents) : null;
+  if (pinned !== null) await pinned;
 }
 
 /** The references of an input whose content comes with the input, in the order of its materials. */

@@ -4,7 +4,7 @@
 import type { AnyStateMachine } from 'xstate';
 import { FLAGS, flagsOf, NO_FLAGS, type Flags } from '../../machines/flags.js';
 import { createMachines, machineDefinitions, type Machines } from '../../machines/index.js';
-import type { Artifact } from '../core/contract/artifact-ref.js';
+import { isWithheld, type Artifact, type StoredArtifact } from '../core/contract/artifact-ref.js';
 import {
   createCatalogue,
   NO_REGISTRATIONS,
@@ -14,9 +14,10 @@ import {
 import { sha256 } from '../core/contract/hash.js';
 import { mapOptional, optionalValues } from '../core/contract/policy/pins.js';
 import type { OpenInput } from '../core/contract/run/entry.js';
+import { loadFeaturesOfPolicy } from '../core/contract/run/feature-vocabulary.js';
 import { isJsonObject } from '../core/contract/json.js';
 import { InvariantError, LedgerError, PolicyError } from '../core/errors.js';
-import { conditionLanguage, type EngineVersion } from '../core/policy/conditions.js';
+import { conditionLanguage } from '../core/policy/conditions.js';
 import { loadPolicy } from '../core/policy/files/check-policy.js';
 import type { Policy } from '../core/policy/policy.js';
 import { scanJson } from '../core/contract/json/scan-json.js';
@@ -55,10 +56,23 @@ export function policyOf([lanes, roles, actions, definitions, conditions, counte
   const catalogue = readCatalogue(pinned);
   const flags = readFlags(pinned);
   if (conditions !== undefined) checkEngine(pinned);
-  const policy = { ...loadPolicy(files, catalogue), flags };
+  const policy = { ...requireSupport(() => loadPolicy(files, catalogue)), flags };
   if (policies.size >= POLICIES_MAX) policies.clear();
   policies.set(key, policy);
   return policy;
+}
+
+/**
+ * Loads the features that the pinned policies of a tree need, before they are parsed.
+ * @param contents the content of the opening input @returns null if there is nothing to load
+ */
+export function loadPinnedFeatures(contents: readonly StoredArtifact[]): Promise<void> | null {
+  const [lanes, roles, actions, , ...others] = contents.map((artifact) =>
+    isWithheld(artifact) ? undefined : artifact,
+  );
+  // Other content of an opening follows the policies.
+  const [conditions, counters] = others.filter((artifact) => artifact?.kind === 'policy');
+  return loadFeaturesOfPolicy({ lanes, roles, actions, conditions, counters });
 }
 
 /** The policy of an `open` without its optional files, which need a feature. */
@@ -131,7 +145,7 @@ const SHOWN_CHARS = 80;
 function checkEngine(definitions: unknown): void {
   const pinned: unknown = isJsonObject(definitions) ? definitions['cedar'] : undefined;
   const language: unknown = isJsonObject(pinned) ? pinned['language'] : undefined;
-  const { language: ours } = installedEngine();
+  const { language: ours } = requireSupport(() => conditionLanguage().engineVersion());
   if (language === ours) return;
   const shown = JSON.stringify(language ?? null).slice(0, SHOWN_CHARS);
   throw unsupported(
@@ -140,11 +154,13 @@ function checkEngine(definitions: unknown): void {
   );
 }
 
-function installedEngine(): EngineVersion {
+/** @throws LedgerError LEDGER_UNSUPPORTED in the place of PolicyError POLICY_UNSUPPORTED */
+function requireSupport<T>(load: () => T): T {
   try {
-    return conditionLanguage().engineVersion();
+    return load();
   } catch (error) {
-    throw error instanceof PolicyError ? unsupported(error.message, error) : error;
+    const isUnsupportedPolicy = error instanceof PolicyError && error.code === 'POLICY_UNSUPPORTED';
+    throw isUnsupportedPolicy ? unsupported(error.message, error) : error;
   }
 }
 

@@ -5,7 +5,7 @@ import type { OpenInput } from '../core/contract/run/entry.js';
 import { mapOptional, valuesOf, type ForPolicyFiles } from '../core/contract/policy/pins.js';
 import { PolicyError } from '../core/errors.js';
 import { definitionsOf, newTreeFlags } from '../kernel/pinned-policy.js';
-import { loadConditionLanguage } from '../core/policy/conditions.js';
+import { loadFeaturesOfPolicy } from '../core/contract/run/feature-vocabulary.js';
 import { checkPolicy, formatFinding } from '../core/policy/files/check-policy.js';
 import type { Policy } from '../core/policy/policy.js';
 import type { Clock } from '../engine/ports/clock.js';
@@ -57,7 +57,7 @@ export class PolicyCache {
 
   async #load(): Promise<PinnedPolicy> {
     const files = await this.#source.load();
-    await loadConditionLanguage(files);
+    await loadFeaturesOfPolicy(files);
     return this.#pin(files);
   }
 

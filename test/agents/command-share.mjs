@@ -11,13 +11,15 @@ import { fileURLToPath } from 'node:url';
 const built = (path) => import(new URL(`../../build/compiled/src/${path}`, import.meta.url).href);
 const { DIALECTS } = await built('features/hooks/dialects.js');
 const { DEFAULT_SECRETS } = await built('core/contract/policy/secret-patterns.js');
-const { decideCall } = await built('core/policy/calls/call-decision.js');
+const { CALL_DECIDER, decideCall } = await built('features/hooks/calls/call-decision.js');
+const { installCallDecider } = await built('core/policy/calls.js');
 const { loadPolicy } = await built('core/policy/files/check-policy.js');
 const { projectPath } = await built('system/files/project-path.js');
 const { recordableCall } = await built('features/hooks/gate/recordable-call.js');
 
 const [file, folder = fileURLToPath(new URL('../../policies/templates/coding/policy', import.meta.url))] =
   process.argv.slice(2);
+installCallDecider(CALL_DECIDER);
 const fileOf = (name) => readFileSync(join(folder, `${name}.yaml`));
 const policy = loadPolicy({ lanes: fileOf('lanes'), roles: fileOf('roles'), actions: fileOf('actions') });
 const lane = [...policy.lanes.values()].find(({ calls }) => calls !== undefined);

@@ -133,7 +133,7 @@ function ruleIds(): readonly string[] {
     ...filesIn('machines', /\.ts$/),
     ...filesIn('src/core/step', /\.ts$/),
     'src/core/policy/approval/finish-rule.ts',
-    'src/core/policy/decision-points/decision-queries.ts',
+    'src/features/decision-points/decision-point-rules.ts',
     'src/core/policy/sandbox-path.ts',
     'src/core/policy/verdict.ts',
     'src/features/conditions/condition-verdict.ts',

@@ -13,7 +13,7 @@ import { BoundedCalls } from '../../src/runtime/effects/bounded-calls.js';
 import { catalogueFrom, defineAction } from '../../src/runtime/effects/define-effects.js';
 import { ExportEffects } from '../../src/features/exports/export-effects.js';
 import { httpDecisionService } from '../../src/system/network/http-decision-service.js';
-import { DecisionPoints } from '../../src/runtime/effects/ask-decision-points.js';
+import { DecisionPoints } from '../../src/features/decision-points/ask-decision-points.js';
 import { EffectGateway } from '../../src/host/effect-gateway.js';
 import { RecordEffects } from '../../src/runtime/effects/record-effects.js';
 import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';

@@ -4,6 +4,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { installedVocabularies } from '../../src/core/contract/run/feature-vocabulary.js';
 import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import type { ForPolicyFiles } from '../../src/core/contract/policy/pins.js';
 import { Fold } from '../../src/kernel/fold.js';
 import { loadPolicy } from '../../src/core/policy/files/check-policy.js';
 import type { StoredEntry } from '../../src/engine/ports/ledger/ledger-store.js';
@@ -52,13 +53,21 @@ describe('a ledger of a feature that is not installed', () => {
 
 describe('a ledger whose policy needs a feature that is not installed', () => {
   const NO_CONDITIONS = 'this installation does not have the feature conditions';
+  const NO_POINTS = 'this installation does not have the feature decision-points';
+  const NO_HOOKS = 'this installation does not have the feature hooks';
 
-  test('is verified but for its decisions, which are not checked', async () => {
-    const verdict = await readGolden('conditions', (reader) => reader.verify());
+  test.each([
+    ['conditions', NO_CONDITIONS],
+    ['call-rules', NO_HOOKS],
+  ])('is verified but for its decisions, which are not checked: %s', async (history, missing) => {
+    const verdict = await readGolden(history, (reader) => reader.verify());
     expect(verdict).toMatchObject({ ok: false, verdict: 'by_hash_alone', problems: [] });
     const { withheld } = verdict as { readonly withheld: { readonly unsupported?: unknown } };
-    const needs = expect.stringContaining(NO_CONDITIONS) as unknown;
+    const needs = expect.stringContaining(missing) as unknown;
     expect(withheld.unsupported).toEqual(expect.arrayContaining([expect.objectContaining({ needs })]));
+    const report = await readGolden(history, (reader) => reader.replay());
+    expect(report).toMatchObject({ ok: false, verdict: 'by_hash_alone', difference: null });
+    expect(report.not_recomputed).toEqual(expect.arrayContaining([expect.objectContaining({ needs })]));
   });
 
   test('is still altered if the text of the opening is written in another way', async () => {
@@ -73,17 +82,24 @@ describe('a ledger whose policy needs a feature that is not installed', () => {
     expect(report).toMatchObject({ ok: false, difference: { rule: 'entry.differs' } });
   });
 
-  test('loads no policy with conditions or counters', () => {
-    const files = shippedBytes();
-    const bytes = Buffer.from('');
-    for (const optional of [{ conditions: bytes }, { counters: bytes }]) {
-      expect(() => loadPolicy({ ...files, ...optional })).toThrow(
-        expect.objectContaining({
-          code: 'POLICY_UNSUPPORTED',
-          message: expect.stringContaining(NO_CONDITIONS) as unknown,
-        }),
-      );
-    }
+  const { lanes, actions, roles } = shippedBytes();
+  const bytes = Buffer.from('');
+  const text = Buffer.from(lanes).toString();
+  const calls = '    calls: [{ id: reads, tools: [sandbox.read_file], decision: allow }]\n    scope:';
+
+  const POINTS =
+    '\ndecision_points: [{ name: a, protocol: opa, url: "https://a.example", actions: [WRITE_FILE], timeout_ms: 50 }]\n';
+
+  test.each<[string, Partial<ForPolicyFiles<Uint8Array>>, string]>([
+    ['conditions', { conditions: bytes }, NO_CONDITIONS],
+    ['counters', { counters: bytes }, NO_CONDITIONS],
+    ['call rules', { lanes: Buffer.from(text.replace('    scope:', calls)) }, NO_HOOKS],
+    ['decision points', { actions: Buffer.from(`${Buffer.from(actions).toString()}${POINTS}`) }, NO_POINTS],
+  ])('loads no policy with %s', (_name, own, missing) => {
+    const message = expect.stringContaining(missing) as unknown;
+    expect(() => loadPolicy({ lanes, actions, roles, ...own })).toThrow(
+      expect.objectContaining({ code: 'POLICY_UNSUPPORTED', message }),
+    );
   });
 });
 

@@ -6,8 +6,8 @@ import { OPTIONAL_FILE_KEYS, POLICY_FILES } from '../contract/policy/pins.js';
 import { contextInLane, type RunContext } from '../contract/run/run-context.js';
 import { UNPINNED } from '../contract/shapes.js';
 import { findBrokenLabelRule } from './label-rules.js';
-import { decideCall } from './calls/call-decision.js';
-import { isNativeTool, isRedacted } from './calls/call-parts.js';
+import { isNativeTool, isRedacted } from '../contract/policy/native-tool-names.js';
+import { callRuleVerdict } from './calls.js';
 import type { Policy } from './policy.js';
 import type { PrivilegedRequest } from './privileged-request.js';
 import { isProhibition, isPromotion, isOtherCaseTarget, isViolated } from './prohibitions.js';
@@ -191,12 +191,12 @@ function findBrokenCallRule({ tool, input }: PrivilegedRequest, lane: Lane, poli
   // A condition or a decision point can read every argument, and would decide about another text than the client has.
   const isRead = policy.conditions !== undefined || policy.decision_points !== undefined;
   if (isRead && isNativeTool(tool) && isRedacted(input)) return 'call.unreadable';
-  const decided = decideCall(lane, { tool, input });
-  switch (decided.decision) {
+  const verdict = callRuleVerdict(lane, { tool, input });
+  switch (verdict.decision) {
     case 'unreadable':
       return 'call.unreadable';
     case 'deny':
-      return decided.rule === null ? 'call.not_allowed' : `call.denied.${decided.rule.id}`;
+      return verdict.rule === null ? 'call.not_allowed' : `call.denied.${verdict.rule.id}`;
     default:
       return null;
   }

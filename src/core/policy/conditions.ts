@@ -12,7 +12,6 @@ import type { OptionalFiles } from '../contract/policy/pins.js';
 import type { PathFact } from '../contract/run/effect.js';
 import type { ConcernedCase } from '../contract/run/operator-act.js';
 import type { RunContext } from '../contract/run/run-context.js';
-import { loadFeature } from '../contract/run/feature-vocabulary.js';
 import { PolicyError } from '../errors.js';
 import type { PolicyFinding } from './files/policy-finding.js';
 import type { NamedPolicyFile } from './files/read-policy-file.js';
@@ -186,7 +185,3 @@ export function conditionLanguage(): ConditionLanguage {
 
 /** The name of the feature. */
 export const CONDITIONS = 'conditions';
-
-/** Loads what the optional files of a policy need. @returns null if there is nothing to load */
-export const loadConditionLanguage = ({ conditions, counters }: OptionalFiles<unknown>): Promise<void> | null =>
-  conditions === undefined && counters === undefined ? null : loadFeature(CONDITIONS);

@@ -1,6 +1,6 @@
 // What a step needs an approval for: its action, or the call rule that its call matches.
 
-import { callApprovalSubject } from '../policy/calls/call-decision.js';
+import { callApprovalSubject } from '../policy/calls.js';
 import type { Policy } from '../policy/policy.js';
 import { isJsonObject } from '../contract/json.js';
 import type { AuthorizationSubject } from './authorization-subject.js';

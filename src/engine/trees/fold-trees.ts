@@ -28,7 +28,7 @@ export async function foldTree(
   const started = await startFold(store, tree_id, options, missed?.since);
   try {
     for await (const storedEntry of store.histories([started.position])) {
-      await loadFeaturesOf(storedEntry.entry);
+      await loadFeaturesOf(storedEntry.entry, storedEntry.artifacts);
       const decision = applyEntry(started.fold, storedEntry);
       if (missed !== undefined && decision !== null && storedEntry.entry.seq >= missed.since)
         missed.decisions.push(decision);
@@ -54,7 +54,7 @@ export async function foldOn(store: LedgerStore, tree: Tree): Promise<readonly D
   const fold = new Fold(tree);
   const decisions: Decision[] = [];
   for await (const storedEntry of store.histories([{ tree_id: tree.tree_id, seq: tree.head.seq }])) {
-    await loadFeaturesOf(storedEntry.entry);
+    await loadFeaturesOf(storedEntry.entry, storedEntry.artifacts);
     const decision = applyEntry(fold, storedEntry);
     if (decision !== null) decisions.push(decision);
   }
@@ -94,7 +94,7 @@ export async function foldTrees(
       const next = started.get(storedEntry.entry.tree_id);
       if (current !== undefined && current !== next && started.has(current.position.tree_id)) end(current);
       current = next;
-      await loadFeaturesOf(storedEntry.entry);
+      await loadFeaturesOf(storedEntry.entry, storedEntry.artifacts);
       if (next !== undefined && attempt(() => (applyEntry(next.fold, storedEntry), true)) === null) abandon(next);
     }
     if (current !== undefined && started.has(current.position.tree_id)) end(current);

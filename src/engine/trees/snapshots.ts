@@ -6,6 +6,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { sha256 } from '../../core/contract/hash.js';
 import { loadFeaturesNamedIn } from '../../core/contract/run/feature-vocabulary.js';
+import { readContentToFold } from '../../kernel/fold.js';
 import type { Interpretation } from '../../kernel/interpreter/interpreter.js';
 import { restoreTree, type Tree, type TreeSnapshot } from '../../kernel/tree.js';
 import { requireContent } from '../../core/ledger/require-content.js';
@@ -71,10 +72,8 @@ export async function restoreFromSnapshot(
     const first = await readEntryAt(store, tree_id, 0);
     const isMatching = snapshot.tree_id === tree_id && snapshot.seq === stored.seq && snapshot.prev === last?.leaf_hash;
     if (!isMatching || first === null) return null;
-    return {
-      tree: restoreTree(snapshot, requireContent(await store.artifactsOf(first)), interpretation),
-      snapshot: stored,
-    };
+    const opening = requireContent(await readContentToFold(first, store));
+    return { tree: restoreTree(snapshot, opening, interpretation), snapshot: stored };
   } catch {
     // Ignore any error: the entries alone suffice.
     return null;

@@ -5,15 +5,9 @@ import { Buffer } from 'node:buffer';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
 import { sha256 } from '../../core/contract/hash.js';
 import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
+import type { NativeToolName } from '../../core/contract/policy/native-tool-names.js';
 import type { NativeCall } from './hook-event.js';
-import {
-  EDITS_MAX,
-  GLOBS_MAX,
-  PATH_CHARS_MAX,
-  PATHS_MAX,
-  TEXT_CHARS_MAX,
-  type NativeToolName,
-} from './native-tools.js';
+import { EDITS_MAX, GLOBS_MAX, PATH_CHARS_MAX, PATHS_MAX, TEXT_CHARS_MAX } from './native-tools.js';
 
 /** The input of a call, by the name of its tool. */
 export type NativeInput = Pick<NativeCall, 'tool' | 'input'>;

@@ -2,6 +2,7 @@
 // that lanes list. Their schemas are the same for every client; a dialect translates.
 
 import Type, { type TObject, type TProperties } from 'typebox';
+import type { NativeToolName } from '../../core/contract/policy/native-tool-names.js';
 import { closed, Sha256 } from '../../core/contract/shapes.js';
 
 /** The longest text of an input, in UTF-16 units. A longer one is recorded by its hash, with its beginning. */
@@ -69,8 +70,7 @@ const INPUTS = {
   'native.web_search': inputOf({ query: Text }),
   'native.mcp': inputOf({ server: Name, tool: Name, input: Content }),
   'native.other': inputOf({ name: Name, input: Content }),
-} as const satisfies Record<string, TObject>;
-export type NativeToolName = keyof typeof INPUTS;
+} as const satisfies Record<NativeToolName, TObject>;
 
 const SUMMARIES: Readonly<Record<NativeToolName, string>> = {
   'native.shell': 'Run a command in the shell of the client',

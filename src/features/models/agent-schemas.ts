@@ -8,7 +8,7 @@ import type { Lane } from '../../core/contract/policy/lanes.js';
 import type { Exposure } from '../../core/contract/run/response.js';
 import { jsonSchemaOf, SCHEMA_DOCUMENTS } from '../../core/contract/core-schema-documents.js';
 import { InvariantError, LedgerError, RunError } from '../../core/errors.js';
-import { policyOf } from '../../kernel/pinned-policy.js';
+import { loadPinnedFeatures, policyOf } from '../../kernel/pinned-policy.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { AgentSchemas, JsonSchema } from '../../engine/ports/agent-exchange.js';
 import { rootRunIdOf, type LedgerReader } from '../../runtime/ledger/ledger-reader.js';
@@ -68,7 +68,9 @@ export function schemasOf(
 async function loadPinnedPolicy(ledger: Pick<LedgerReader, 'systemArtifact'>, opened: PinnedFiles): Promise<Policy> {
   const { lanes, roles, actions } = opened.policies;
   const refs = [lanes.artifact, roles.artifact, actions.artifact, opened.machines];
-  return policyOf(await Promise.all(refs.map((ref) => loadMaterial(ledger, ref))));
+  const pinned = await Promise.all(refs.map((ref) => loadMaterial(ledger, ref)));
+  await loadPinnedFeatures(pinned);
+  return policyOf(pinned);
 }
 
 async function loadMaterial(ledger: Pick<LedgerReader, 'systemArtifact'>, ref: ArtifactRef): Promise<Artifact> {

@@ -1,7 +1,7 @@
 // Infers the purpose of a lane from what it lists; its name is chosen by the operator and shows nothing.
 
 import type { Catalogue } from '../../core/contract/policy/catalogue.js';
-import { NATIVE_TOOL_NAMES, partKindOf } from '../../core/policy/calls/call-parts.js';
+import { NATIVE_TOOL_NAMES, partKindOf } from '../../core/contract/policy/native-tool-names.js';
 import type { Lane } from '../../core/contract/policy/lanes.js';
 
 export interface LaneKind {

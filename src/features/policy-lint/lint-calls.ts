@@ -3,7 +3,7 @@
 import type { CallRule } from '../../core/contract/policy/call-rules.js';
 import { quoteForMessage } from '../../core/contract/finding-text.js';
 import type { Lane } from '../../core/contract/policy/lanes.js';
-import { partKindOf } from '../../core/policy/calls/call-parts.js';
+import { partKindOf } from '../../core/contract/policy/native-tool-names.js';
 import type { PolicyParts } from '../../core/policy/files/policy-consistency.js';
 import type { LintSeverity } from '../../core/policy/files/policy-linter.js';
 import type { LintFinding, LintRule } from './lint-rules.js';

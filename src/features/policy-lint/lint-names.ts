@@ -6,7 +6,7 @@ import { ACTIONS } from '../../core/contract/policy/actions.js';
 import { isNear } from '../../core/contract/policy/near-names.js';
 import type { Catalogue } from '../../core/contract/policy/catalogue.js';
 import { OPERATOR_TOOLS } from '../../core/contract/run/operator-act.js';
-import { NATIVE_TOOL_NAMES } from '../../core/policy/calls/call-parts.js';
+import { NATIVE_TOOL_NAMES } from '../../core/contract/policy/native-tool-names.js';
 import type { LintFinding } from './lint-rules.js';
 import type { PolicyParts } from '../../core/policy/files/policy-consistency.js';
 

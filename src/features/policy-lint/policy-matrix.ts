@@ -19,10 +19,10 @@ import {
   laneContext,
   type PrivilegedRequest,
 } from '../../core/policy/authorize-run.js';
-import { decisionPointsFor } from '../../core/policy/decision-points/decision-queries.js';
+import { decisionPointsFor } from '../../core/policy/decision-queries.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { Verdict } from '../../core/policy/verdict.js';
-import { isDecidedByInput } from '../../core/policy/calls/call-decision.js';
+import { partKindOf } from '../../core/contract/policy/native-tool-names.js';
 import { decidedActionName } from '../../core/policy/decided-action.js';
 import { authorizeLane, UNDECIDED_AUTHORIZATION } from '../../core/step/authorization.js';
 import { mediatedContext } from '../../core/step/requests/mediated-request.js';
@@ -189,7 +189,7 @@ function isInputDecisive(agent: RunContext, { action, args: { tool } }: MatrixAc
   if (action !== 'CALL_TOOL' || typeof tool !== 'string') return false;
   const { lane_id } = mediatedContext({ agent, action, mediated_run_id: `${agent.run_id}.1` }, policy);
   const lane = policy.lanes.get(lane_id ?? '');
-  return lane !== undefined && isDecidedByInput(lane, tool);
+  return partKindOf(tool) !== 'call' && lane?.calls?.some(({ tools }) => tools.includes(tool)) === true;
 }
 
 const withoutInput = (args: JsonObject): JsonObject =>

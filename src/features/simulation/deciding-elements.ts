@@ -4,7 +4,7 @@
 import { approvalSubject } from '../../core/step/approval-subject.js';
 import type { DecisionFact } from '../../core/contract/policy/decision-points.js';
 import type { Lane } from '../../core/contract/policy/lanes.js';
-import { grantingRules } from '../../core/policy/calls/call-decision.js';
+import { grantingCallRules } from '../../core/policy/calls.js';
 import type { PrivilegedRequest } from '../../core/policy/privileged-request.js';
 import type { Policy } from '../../core/policy/policy.js';
 import { decidedConditions } from './decided-conditions.js';
@@ -62,7 +62,7 @@ const pointAnswers = ({ facts }: RecordedDecision): readonly DecisionFact[] =>
 
 function requestGrants({ tool, input, write, read }: PrivilegedRequest, lane: Lane): readonly PolicyElement[] {
   const { lane_id } = lane;
-  const calls = tool === null || input === undefined ? [] : grantingRules(lane, { tool, input });
+  const calls = tool === null || input === undefined ? [] : grantingCallRules(lane, { tool, input });
   return [
     ...(tool === null ? [] : [toolGrant(lane_id, tool)]),
     ...(write === null ? [] : [writeGrant(lane_id, write)]),

@@ -7,7 +7,7 @@ import type { StepStory } from '../../core/contract/inspection/inspection.js';
 import type { StepTrace } from '../../core/contract/run/step-trace.js';
 import { LedgerError, PolicyError } from '../../core/errors.js';
 import { loadCompletedStep } from '../../engine/trees/completed-step.js';
-import { isUnsupported, requiredPolicyOf } from '../../kernel/pinned-policy.js';
+import { isUnsupported, loadPinnedFeatures, requiredPolicyOf } from '../../kernel/pinned-policy.js';
 import { requireContent } from '../../core/ledger/require-content.js';
 import type { EntryPlace, StoredEntry } from '../../engine/ports/ledger/ledger-store.js';
 import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
@@ -111,7 +111,9 @@ async function rebuildStepResponse(
   const { tree_id, seq } = proposal;
   try {
     for await (const opening of ledger.tree(tree_id)) {
-      const policy = requiredPolicyOf(requireContent(await ledger.artifactsOf(opening)));
+      const pinned = requireContent(await ledger.artifactsOf(opening));
+      await loadPinnedFeatures(pinned);
+      const policy = requiredPolicyOf(pinned);
       return (await loadCompletedStep({ tree_id, run_id, seq, policy, exposure }, content))?.response ?? null;
     }
   } catch (error) {

@@ -3,7 +3,7 @@
 
 import type { StoredArtifact } from '../../core/contract/artifact-ref.js';
 import { LedgerError } from '../../core/errors.js';
-import { Fold, readContentToFold, type Difference } from '../fold.js';
+import { Fold, loadFeaturesOf, readContentToFold, type Difference } from '../fold.js';
 import { TABLE_DRIVEN } from '../interpreter/interpreter.js';
 import type { LedgerRule, PlacedFinding } from '../../core/ledger/verification/ledger-problem.js';
 import type { UnsupportedTree } from '../../core/ledger/verification/ledger-verdict.js';
@@ -72,6 +72,7 @@ export class ReplayCheck implements TreeReplay {
     }
     const open = await this.#openFold(stored);
     if (open === null) return [];
+    await loadFeaturesOf(stored, artifacts);
     const outcome = open.fold.apply(stored, artifacts);
     if ('difference' in outcome) {
       this.#recordDeparture(stored, open, outcome.difference);

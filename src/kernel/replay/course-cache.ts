@@ -3,7 +3,7 @@
 
 import type { TreeReplaySource } from './history.js';
 import type { ReadControl } from '../../core/contract/read-control.js';
-import { loadFeaturesOf } from '../fold.js';
+import { readContentToFold } from '../fold.js';
 import { TreeCourse } from './tree-course.js';
 
 /**
@@ -95,8 +95,8 @@ export async function foldUpTo(
     if (entry.log_index >= end) return;
     // A block of entries may begin before the requested one.
     if (entry.seq < tree.next) continue;
-    await loadFeaturesOf(entry);
-    tree.take(entry, tree.shouldReadContent(entry) || entry.seq === 0 ? await source.artifactsOf(entry) : []);
+    const isContentNeeded = tree.shouldReadContent(entry) || entry.seq === 0;
+    tree.take(entry, isContentNeeded ? await readContentToFold(entry, source) : []);
     await pause();
   }
 }

@@ -8,7 +8,7 @@ import { LedgerError } from '../../core/errors.js';
 import { sha256 } from '../../core/contract/hash.js';
 import { Fold, readContentToFold, type Difference } from '../fold.js';
 import { TABLE_DRIVEN } from '../interpreter/interpreter.js';
-import { isUnsupported } from '../pinned-policy.js';
+import { isUnsupported, loadPinnedFeatures } from '../pinned-policy.js';
 import { restoreTree, type TreeSnapshot } from '../tree.js';
 import { requireContent } from '../../core/ledger/require-content.js';
 import type { HistoryCache, ReplayPoint, HistorySnapshot } from '../../core/ledger/history-cache.js';
@@ -163,6 +163,7 @@ export class History {
     const snapshot = JSON.parse(stored.text) as TreeSnapshot;
     if (snapshot.seq > seq) return null;
     const policies = requireContent(await this.#source.artifactsOf({ tree_id, seq: 0, log_index: known.first }));
+    await loadPinnedFeatures(policies);
     try {
       return new Fold(restoreTree(snapshot, policies, TABLE_DRIVEN));
     } catch (error) {

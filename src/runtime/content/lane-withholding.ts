@@ -57,7 +57,7 @@ export async function readWithholding(
   at: TreeEntry,
   pause: Pause,
 ): Promise<readonly StoredArtifact[]> {
-  const artifacts = await source.artifactsOf(at);
+  const artifacts = await readContentToFold(at, source);
   if (artifacts.length === 0) return artifacts;
   const lanes = new LaneWithholding();
   for await (const stored of source.tree(at.tree_id)) {

@@ -5,6 +5,7 @@ import type { StoredArtifact } from '../../core/contract/artifact-ref.js';
 import { isOpeningInput, type OpeningInput } from '../../core/contract/run/entry.js';
 import { valuesOf } from '../../core/contract/policy/pins.js';
 import { referencesOf } from '../../kernel/fold.js';
+import { loadPinnedFeatures } from '../../kernel/pinned-policy.js';
 import type { EntryPlace, LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
 import type { CaseEntry, CaseHistory } from '../case/case-history.js';
 import { LaneWithholding } from './lane-withholding.js';
@@ -64,6 +65,7 @@ class PinnedPolicies {
     const hashes = valuesOf(policies).map(({ artifact }) => artifact.hash_sha256);
     const key = [...hashes, machines.hash_sha256].join(' ');
     const known = this.#known.get(key) ?? (await this.#store.artifactsOf(place));
+    await loadPinnedFeatures(known);
     this.#known.set(key, known);
     return known;
   }

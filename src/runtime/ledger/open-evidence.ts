@@ -34,6 +34,7 @@ import type { LedgerVerdict } from '../../core/ledger/verification/ledger-verdic
 import { verifyLedger } from '../../core/ledger/verification/verify-ledger.js';
 import type { EntryPlace, LogHead, StoredEntry } from '../../engine/ports/ledger/ledger-store.js';
 import type { LineFile, LinePlace } from '../../engine/ports/ledger/line-file.js';
+import { loadFeaturesOf } from '../../kernel/fold.js';
 import { ReplayCheck } from '../../kernel/replay/check-replay.js';
 import { parseStoredEntry, isRunEntry } from './stored-entry.js';
 import type { EvidenceBundle } from './evidence-bundle.js';
@@ -178,6 +179,7 @@ async function indexLines(file: LineFile, { hasWithheldContent, isTrusted }: Ind
         const own = trees.get(stored.tree_id) ?? [];
         if (own.push(stored.log_index) === 1) trees.set(stored.tree_id, own);
         const artifacts = line.artifacts.map(toArtifact);
+        if (withheld !== null) await loadFeaturesOf(stored, artifacts);
         const isNeeded = isRunEntry(stored) || (withheld !== null && stored.type === 'input');
         const entry = isNeeded ? parseStoredEntry(stored) : null;
         const problem = withheld?.problemOf(entry, artifacts) ?? null;

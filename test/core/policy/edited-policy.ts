@@ -5,6 +5,8 @@ import type { LintMessage } from '../../../src/core/policy/files/policy-linter.j
 import { lintPolicy } from '../../../src/features/policy-lint/lint-policy.js';
 import { shippedBytes } from '../../fixtures/shipped-policy.js';
 import type { Careless, Edit } from '../../features/policy-lint/careless-policies.js';
+import '../../fixtures/call-rules.js';
+import '../../fixtures/decision-points.js';
 
 export type Texts = Readonly<Record<PolicyFile, string>>;
 export const NAMES = ['lanes', 'roles', 'actions'] as const;

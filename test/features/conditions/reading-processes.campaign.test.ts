@@ -1,10 +1,10 @@
-// Every command that reads a ledger loads the conditions of its policies by itself: each call runs in a process of its
-// own, on a home whose policy has conditions and counters. The home has a session as well, a feature that records
-// entries.
+// Every command that reads a ledger loads the features that its policies need by itself: each call runs in a process of
+// its own, on a home whose policy has conditions, counters, call rules and decision points. The home has a session as
+// well, a feature that records entries.
 
 import { beforeAll, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { builtCommand } from '../../fixtures/build.js';
 import { diskFolder } from '../../fixtures/temp-folder.js';
@@ -25,6 +25,13 @@ contract_version: v1
 last_updated: 2026-01-05
 counters:
   - { name: writes, over: case, counts: [{ action: WRITE_FILE }] }
+`;
+
+const CALL_RULES = '    calls: [{ id: reads, tools: [sandbox.read_file], decision: allow }]\n    scope:';
+/** No step of this home asks it. */
+const DECISION_POINTS = `
+decision_points:
+  - { name: fraud, protocol: opa, url: 'https://a.example', actions: [RENAME_FILE], timeout_ms: 50 }
 `;
 
 const MS_MAX = 300_000;
@@ -55,6 +62,9 @@ beforeAll(async () => {
   expect(runHere(['init', '--template', 'documents'])).toMatchObject({ code: 0 });
   writeFileSync(join(folder, 'contract/policy/conditions.cedar'), CONDITIONS);
   writeFileSync(join(folder, 'contract/policy/counters.yaml'), COUNTERS);
+  const lanes = join(folder, 'contract/policy/lanes.yaml');
+  writeFileSync(lanes, readFileSync(lanes, 'utf8').replace('    scope:', CALL_RULES));
+  appendFileSync(join(folder, 'contract/policy/actions.yaml'), DECISION_POINTS);
   expect(runHere(['policy', 'pin'])).toMatchObject({ code: 0 });
   const remove = JSON.stringify(
     proposal('DELETE_FILE', { path: '/sandbox/a.md' }, { id: 'e2a4a0c4-0000-4000-8000-000000000001' }),

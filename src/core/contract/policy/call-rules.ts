@@ -41,3 +41,6 @@ export const CallRule = Type.Object(
 );
 /** A rule that conforms to the schema `CallRule`. */
 export type CallRule = Static<typeof CallRule>;
+
+/** The subject of the approval that a rule with the decision `approval` asks for. */
+export const approvalSubjectOf = ({ id }: Pick<CallRule, 'id'>): string => `call.${id}`;

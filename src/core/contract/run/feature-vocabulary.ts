@@ -1,10 +1,11 @@
 // What features add to the vocabulary of the ledger. Core knows no feature: a feature declares its name, and is loaded
-// and installed when an entry that it has recorded is first read or decided. What it records carries its name, so a
-// reader without it can say which feature it lacks.
+// and installed when an entry that it has recorded is first read or decided, or a policy that needs it is first loaded.
+// What it records carries its name, so a reader without it can say which feature it lacks.
 
 import type { TSchema } from 'typebox';
 import type { ArtifactRef } from '../artifact-ref.js';
 import { isJsonObject } from '../json.js';
+import type { AnyPolicyFile } from '../policy/pins.js';
 import { CodedError, InvariantError, LedgerError } from '../../errors.js';
 
 /** An input of a feature. Every one is addressed to a run of its tree, at a time, and names its feature. */
@@ -51,13 +52,16 @@ export interface DeclaredFeature {
   readonly feature: string;
   /** The member of the ledger's state that lists its trees; absent if it opens none. */
   readonly stateMember?: string;
-  /** A text in the opening input of each tree that needs the feature. Absent: only what it records needs it. */
-  readonly openedWith?: string;
+  /** Whether a policy with these files needs the feature. Absent: only what the feature records needs it. */
+  isNeededBy?(policy: PolicyContents): boolean;
   /** Installs the feature. */
   load(): Promise<unknown>;
 }
 
-/** Names a feature. Nothing of it is loaded before an entry of it is read or decided. */
+/** The bytes of the files of a policy that there are. */
+export type PolicyContents = { readonly [K in AnyPolicyFile]?: { readonly bytes: Uint8Array } | undefined };
+
+/** Names a feature. Nothing of it is loaded before an entry or a policy needs it. */
 export function declareFeature(declaration: DeclaredFeature): void {
   const { feature, stateMember } = declaration;
   if (stateMember !== undefined) stateMembers.add(stateMember);
@@ -83,28 +87,27 @@ export function installVocabulary(vocabulary: FeatureVocabulary): void {
  */
 export function loadFeaturesNamedIn(text: string): Promise<void> | null {
   if (declared.size === 0) return null;
-  const needed = [...declared.values()].filter(
-    ({ feature, openedWith }) =>
-      text.includes(`"feature":"${feature}"`) || (openedWith !== undefined && text.includes(openedWith)),
-  );
-  return needed.length === 0 ? null : Promise.all(needed.map(loadDeclared)).then(() => undefined);
+  return loadAll([...declared.values()].filter(({ feature }) => text.includes(`"feature":"${feature}"`)));
 }
+
+/** Loads the features that a policy needs, before it is parsed. @returns null if there is nothing to load */
+export const loadFeaturesOfPolicy = (policy: PolicyContents): Promise<void> | null =>
+  loadAll([...declared.values()].filter((declaration) => declaration.isNeededBy?.(policy) === true));
+
+const loadAll = (needed: readonly DeclaredFeature[]): Promise<void> | null =>
+  needed.length === 0 ? null : Promise.all(needed.map(loadDeclared)).then(() => undefined);
 
 /** Loads the feature that an input names. @returns null if there is nothing to load */
 export function loadFeatureOf(input: object): Promise<void> | null {
   const { feature } = input as { readonly feature?: unknown };
-  return typeof feature === 'string' ? loadFeature(feature) : null;
-}
-
-/** Loads a feature. @returns null if there is nothing to load: it is installed, or nothing declares it */
-export function loadFeature(feature: string): Promise<void> | null {
-  const declaration = declared.get(feature);
+  const declaration = typeof feature === 'string' ? declared.get(feature) : undefined;
   return declaration === undefined ? null : loadDeclared(declaration);
 }
 
 /** Loads every feature that is declared: for what needs all of them, such as the published schemas. */
-export const loadAllFeatures = (): Promise<void> =>
-  Promise.all([...declared.values()].map(loadDeclared)).then(() => undefined);
+export const loadAllFeatures = async (): Promise<void> => {
+  await loadAll([...declared.values()]);
+};
 
 /** The features that are being loaded. */
 const loading = new Map<string, Promise<void>>();

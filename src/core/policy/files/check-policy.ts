@@ -14,6 +14,7 @@ import {
 } from '../../contract/policy/pins.js';
 import { RolesPolicy } from '../../contract/policy/roles.js';
 import { PolicyError } from '../../errors.js';
+import { callDecider } from '../calls.js';
 import { conditionLanguage } from '../conditions.js';
 import type { PolicyFinding } from './policy-finding.js';
 import { findInconsistencies, type PolicyParts } from './policy-consistency.js';
@@ -34,6 +35,7 @@ export interface PolicyCheck {
  * Reads, checks and indexes a policy. Takes any bytes: every mistake is a finding. References between the files are
  * checked once each file is valid by itself. `catalogue` has the registrations of the embedding service; without one,
  * only the built-in actions exist.
+ * @throws PolicyError POLICY_UNSUPPORTED if the policy needs a feature that is not installed
  */
 export function checkPolicy(files: ForPolicyFiles<NamedPolicyFile>, catalogue: Catalogue = BUILT_IN): PolicyCheck {
   const lanes = readPolicyFile(files.lanes, LanesPolicy);
@@ -53,7 +55,13 @@ export function checkPolicy(files: ForPolicyFiles<NamedPolicyFile>, catalogue: C
   }));
   if (findings.length > 0) return { findings: findings.slice(0, FINDINGS_MAX), policy: null };
   const bytes = { lanes: files.lanes.bytes, roles: files.roles.bytes, actions: files.actions.bytes };
+  requireFeatures(parts);
   return checkOptional(files, indexPolicy(parts, catalogue, bytes));
+}
+
+/** @throws PolicyError POLICY_UNSUPPORTED without the feature that decides by these parts */
+function requireFeatures({ lanes: { lanes } }: PolicyParts): void {
+  if (lanes.some(({ calls }) => calls !== undefined)) callDecider();
 }
 
 /** Adds what the optional files say. @throws PolicyError POLICY_UNSUPPORTED without the feature that reads them */

@@ -1,6 +1,7 @@
 // Checks what no schema can express: whether names exist, whether both sides of a grant agree, whether limits fit.
 
 import type { ActionsPolicy } from '../../contract/policy/actions-policy.js';
+import { approvalSubjectOf } from '../../contract/policy/call-rules.js';
 import type { Catalogue } from '../../contract/policy/catalogue.js';
 import type { LanesPolicy } from '../../contract/policy/lanes.js';
 import { suggestion } from '../../contract/policy/near-names.js';
@@ -9,8 +10,7 @@ import { OPERATOR_SUBJECTS } from '../../contract/run/operator-act.js';
 import type { RolesPolicy } from '../../contract/policy/roles.js';
 import { quoteForMessage } from '../../contract/finding-text.js';
 import type { CONSISTENCY_RULES } from './policy-finding.js';
-import { approvalSubjectOf } from '../calls/call-decision.js';
-import { findDecisionPointMistakes } from '../decision-points/check-decision-points.js';
+import { decisionPointRules } from '../decision-queries.js';
 import { isProhibition, PROHIBITION_NAMES } from '../prohibitions.js';
 
 /** The three files, each valid by its schema. */
@@ -41,9 +41,9 @@ export const findInconsistencies = (parts: PolicyParts, catalogue: Catalogue): r
 ];
 
 function* checkDecisionPoints({ actions }: PolicyParts, catalogue: Catalogue): Generator<Inconsistency> {
-  for (const mistake of findDecisionPointMistakes(actions.decision_points ?? [], catalogue)) {
-    yield { name: 'actions', ...mistake };
-  }
+  const { decision_points: points } = actions;
+  if (points === undefined) return;
+  for (const mistake of decisionPointRules().findMistakes(points, catalogue)) yield { name: 'actions', ...mistake };
 }
 
 function* checkLanes({ lanes: { lanes }, roles: { roles } }: PolicyParts): Generator<Inconsistency> {

@@ -3,16 +3,10 @@
 
 import type { CallRule } from '../../../core/contract/policy/call-rules.js';
 import type { JsonObject } from '../../../core/contract/json.js';
-import {
-  beginsWith,
-  decideCall,
-  isNamedBy,
-  matchesHost,
-  type CallRules,
-  type JudgedCall,
-} from '../../../core/policy/calls/call-decision.js';
-import type { CallPart } from '../../../core/policy/calls/call-parts.js';
-import { matchesGlob, matchesGlobInAnyCase } from '../../../core/policy/calls/glob.js';
+import type { CallRules, JudgedCall } from '../../../core/policy/calls.js';
+import { beginsWith, decideCall, isNamedBy, matchesHost } from '../calls/call-decision.js';
+import type { CallPart } from '../calls/call-parts.js';
+import { matchesGlob, matchesGlobInAnyCase } from '../calls/glob.js';
 
 /** What a rule allows of a tool. */
 export interface AllowedPattern {

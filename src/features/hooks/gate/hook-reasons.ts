@@ -4,9 +4,10 @@
 import type { StepTrace } from '../../../core/contract/run/step-trace.js';
 import { approvalRuleFor } from '../../../core/policy/approval/approval-book.js';
 import { allowedInstead, matchingPatterns } from './allowed-instead.js';
-import { beginsWith, decideCall, type CallRules, type JudgedCall } from '../../../core/policy/calls/call-decision.js';
-import type { CallPart } from '../../../core/policy/calls/call-parts.js';
-import { otherOptions } from '../../../core/policy/calls/command-options.js';
+import { beginsWith, decideCall } from '../calls/call-decision.js';
+import type { CallPart } from '../calls/call-parts.js';
+import { otherOptions } from '../calls/command-options.js';
+import type { CallRules, JudgedCall } from '../../../core/policy/calls.js';
 import type { Policy } from '../../../core/policy/policy.js';
 
 const REASON_CHARS_MAX = 1_000;

@@ -10,8 +10,8 @@ import type { Dialect } from '../dialect.js';
 import type { HookEvent, NativeCall, ReportedOutcome } from '../hook-event.js';
 import { PATH_CHARS_MAX, WORD_PATHS_MAX } from '../native-tools.js';
 import { redactSecrets } from '../redact-secrets.js';
-import { shellCommands } from '../../../core/policy/calls/shell-words.js';
-import { namedPaths, writtenPath } from '../../../core/policy/calls/word-paths.js';
+import { shellCommands } from '../calls/shell-words.js';
+import { namedPaths, writtenPath } from '../calls/word-paths.js';
 
 /** Texts of an event beyond this are recorded by their hashes. */
 const EVENT_BYTES_MAX = 1_048_576;

@@ -18,7 +18,7 @@ import { mapOptional, type ForPolicyFiles } from '../../../core/contract/policy/
 import { isConforming } from '../../../core/contract/validators.js';
 import { CodedError, PolicyError, usageError } from '../../../core/errors.js';
 import { checkIdentities } from '../../../core/policy/files/check-identities.js';
-import { loadConditionLanguage } from '../../../core/policy/conditions.js';
+import { loadFeaturesOfPolicy } from '../../../core/contract/run/feature-vocabulary.js';
 import { checkPolicy, formatFinding, type PolicyCheck } from '../../../core/policy/files/check-policy.js';
 import type { LintMessage, PolicyLinter } from '../../../core/policy/files/policy-linter.js';
 import { FEATURES } from '../../../features/declare-features.js';
@@ -178,7 +178,7 @@ export async function loadContract(
     ...mapOptional(files, named),
   };
   const catalogue = createCatalogue(registrations);
-  await loadConditionLanguage(files);
+  await loadFeaturesOfPolicy(files);
   const checked = checkPolicy(check, catalogue);
   const identities = hasIdentities(path) ? await identitiesSource(path, pins).load() : null;
   const linters = await loadLinters();

@@ -11,9 +11,9 @@ import {
   installVocabulary,
   installedVocabularies,
   loadAllFeatures,
-  loadFeature,
   loadFeatureOf,
   loadFeaturesNamedIn,
+  loadFeaturesOfPolicy,
   missingFeature,
   missingFeatureError,
   type FeatureVocabulary,
@@ -72,7 +72,7 @@ test('a declared feature is loaded by what names it, once', async () => {
 test('a feature whose modules are missing is not supported, and the error has the cause', async () => {
   const cause = new Error('Cannot find module');
   declareFeature({ feature: 'broken', load: () => Promise.reject(cause) });
-  await expect(loadFeature('broken')).rejects.toMatchObject({
+  await expect(loadFeatureOf({ feature: 'broken' })).rejects.toMatchObject({
     code: 'LEDGER_UNSUPPORTED',
     message: 'the feature broken cannot be loaded: install this version of Turnpike again',
     cause,
@@ -82,7 +82,7 @@ test('a feature whose modules are missing is not supported, and the error has th
     return Promise.resolve();
   };
   declareFeature({ feature: 'broken', load });
-  await loadFeature('broken');
+  await loadFeatureOf({ feature: 'broken' });
   expect(missingFeature({ feature: 'broken' })).toBeNull();
 });
 
@@ -109,25 +109,24 @@ test('no other feature may have its names, and it is installed once', () => {
   expect(loadFeatureOf(input)).toBeNull();
 });
 
-test('a feature that opening inputs need is loaded with them, or by its name', async () => {
+test('a feature that a policy needs is loaded with it, once', async () => {
   let loaded = 0;
-  const declareRules = (feature: string): void =>
-    declareFeature({
-      feature,
-      openedWith: `"${feature}":{`,
-      load: () => {
-        loaded += 1;
-        installVocabulary({ feature, inputs: {}, entries: {} });
-        return Promise.resolve();
-      },
-    });
-  declareRules('rules');
-  expect(loadFeaturesNamedIn('{"policies":{"others":{}}}')).toBeNull();
-  await loadFeaturesNamedIn('{"policies":{"rules":{}}}');
-  declareRules('more');
-  await loadFeature('more');
-  expect(loaded).toBe(2);
-  expect([loadFeature('rules'), loadFeature('none'), loadFeaturesNamedIn('{"rules":{}}')]).toEqual([null, null, null]);
+  const bytes = Buffer.from('rules: []');
+  declareFeature({
+    feature: 'rules',
+    isNeededBy: ({ lanes, counters }) => counters !== undefined || lanes?.bytes.includes(0x72) === true,
+    load: () => {
+      loaded += 1;
+      installVocabulary({ feature: 'rules', inputs: {}, entries: {} });
+      return Promise.resolve();
+    },
+  });
+  expect(
+    loadFeaturesOfPolicy({ lanes: { bytes: Buffer.from('no') }, actions: { bytes }, conditions: undefined }),
+  ).toBeNull();
+  expect(loadFeaturesOfPolicy({})).toBeNull();
+  await Promise.all([loadFeaturesOfPolicy({ lanes: { bytes } }), loadFeaturesOfPolicy({ counters: { bytes } })]);
+  expect([loaded, loadFeaturesOfPolicy({ lanes: { bytes } })]).toEqual([1, null]);
 });
 
 test('a feature that two need at once is loaded once, and again after a failure', async () => {
@@ -141,9 +140,12 @@ test('a feature that two need at once is loaded once, and again after a failure'
       installVocabulary({ feature: 'slow', inputs: {}, entries: {} });
     },
   });
-  const first = await Promise.allSettled([loadFeature('slow'), loadFeaturesNamedIn('"feature":"slow"')]);
+  const first = await Promise.allSettled([loadFeatureOf({ feature: 'slow' }), loadFeaturesNamedIn('"feature":"slow"')]);
   expect([loads, ...first.map(({ status }) => status)]).toEqual([1, 'rejected', 'rejected']);
-  const second = await Promise.allSettled([loadFeature('slow'), loadFeaturesNamedIn('"feature":"slow"')]);
+  const second = await Promise.allSettled([
+    loadFeatureOf({ feature: 'slow' }),
+    loadFeaturesNamedIn('"feature":"slow"'),
+  ]);
   expect([loads, ...second.map(({ status }) => status)]).toEqual([2, 'fulfilled', 'fulfilled']);
 });
 

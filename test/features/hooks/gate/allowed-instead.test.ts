@@ -2,7 +2,8 @@
 
 import { describe, expect, test } from '@jest/globals';
 import type { CallRule } from '../../../../src/core/contract/policy/call-rules.js';
-import { decideCall, type JudgedCall } from '../../../../src/core/policy/calls/call-decision.js';
+import type { JudgedCall } from '../../../../src/core/policy/calls.js';
+import { decideCall } from '../../../../src/features/hooks/calls/call-decision.js';
 import { allowedInstead } from '../../../../src/features/hooks/gate/allowed-instead.js';
 import { contentOf } from '../../../../src/features/hooks/native-calls.js';
 import { denialReason } from '../../../../src/features/hooks/gate/hook-reasons.js';

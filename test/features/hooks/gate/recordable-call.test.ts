@@ -9,7 +9,7 @@ import { projectPath } from '../../../../src/system/files/project-path.js';
 import type { JsonObject } from '../../../../src/core/contract/json.js';
 import { DEFAULT_SECRETS } from '../../../../src/core/contract/policy/secret-patterns.js';
 import { DIALECTS } from '../../../../src/features/hooks/dialects.js';
-import { decideCall } from '../../../../src/core/policy/calls/call-decision.js';
+import { decideCall } from '../../../../src/features/hooks/calls/call-decision.js';
 import { recordableCall, type RecordableCall } from '../../../../src/features/hooks/gate/recordable-call.js';
 import { callEvent } from '../../../fixtures/hooks/call-event.js';
 import { codingRules } from '../../../fixtures/hooks/coding-rules.js';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { shellCommands } from '../../../../src/core/policy/calls/shell-words.js';
+import { shellCommands } from '../../../../src/features/hooks/calls/shell-words.js';
 
 describe('0061: a command', () => {
   test.each<[string, string[][]]>([

@@ -1,7 +1,7 @@
 // Globs of call rules (0061).
 
 import { expect, test } from '@jest/globals';
-import { matchesGlob, matchesGlobInAnyCase } from '../../../../src/core/policy/calls/glob.js';
+import { matchesGlob, matchesGlobInAnyCase } from '../../../../src/features/hooks/calls/glob.js';
 
 test.each<[string, string, boolean]>([
   ['**', '.', true],

@@ -8,7 +8,7 @@ import {
   type DecisionQuery,
   type DecisionReply,
 } from '../../core/contract/policy/decision-points.js';
-import { readDecision } from '../../core/policy/decision-points/decision-queries.js';
+import { readDecision } from './decision-point-rules.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { DecisionService } from '../../engine/ports/effects/decision-service.js';
 import type { Log } from '../../engine/ports/log.js';

@@ -2,7 +2,7 @@
 
 import { expect, test } from '@jest/globals';
 import { contentOf } from '../../../../src/features/hooks/native-calls.js';
-import { decideCall } from '../../../../src/core/policy/calls/call-decision.js';
+import { decideCall } from '../../../../src/features/hooks/calls/call-decision.js';
 import { codingRules } from '../../../fixtures/hooks/coding-rules.js';
 import { OPTION_TRICKS, PLAIN_COMMANDS, SHELL_TRICKS } from '../../../fixtures/hooks/shell-tricks.js';
 

@@ -1,24 +1,16 @@
 // The mistakes of decision points that a schema cannot express.
 
-import type { Catalogue } from '../../contract/policy/catalogue.js';
-import type { DecisionPoint } from '../../contract/policy/decision-points.js';
-import { isSafeUrl } from '../../contract/safe-url.js';
-import { quoteForMessage } from '../../contract/finding-text.js';
-import { decidedActionNames } from '../decided-action.js';
-import type { DECISION_POINT_RULES } from '../files/policy-finding.js';
-
-/** A mistake, and the JSON pointer to its place in the actions file. */
-export interface DecisionPointMistake {
-  readonly pointer: string;
-  readonly rule: (typeof DECISION_POINT_RULES)[number];
-  readonly message: string;
-}
+import type { Catalogue } from '../../core/contract/policy/catalogue.js';
+import type { DecisionPoint } from '../../core/contract/policy/decision-points.js';
+import { isSafeUrl } from '../../core/contract/safe-url.js';
+import { quoteForMessage } from '../../core/contract/finding-text.js';
+import { decidedActionNames } from '../../core/policy/decided-action.js';
+import type { DecisionPointMistake } from '../../core/policy/decision-queries.js';
 
 export function* findDecisionPointMistakes(
   points: readonly DecisionPoint[],
   catalogue: Catalogue,
 ): Generator<DecisionPointMistake> {
-  if (points.length === 0) return;
   const known = decidedActionNames(catalogue);
   const names = new Set<string>();
   for (const [index, { name, url, actions }] of points.entries()) {

@@ -1,6 +1,7 @@
 // The parts of a call of a tool of a coding agent, as call rules see them. Each part must be allowed alone.
 
-import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
+import { isJsonObject, type Json, type JsonObject } from '../../../core/contract/json.js';
+import { isNativeTool, isRedacted, type NativeToolName } from '../../../core/contract/policy/native-tool-names.js';
 import { searchedNames, type SearchedNames } from './denied-names.js';
 import { shellCommands } from './shell-words.js';
 import { namedPaths, pathsInWords, readWordPaths } from './word-paths.js';
@@ -23,29 +24,8 @@ export type CallPart =
   /** The call as a whole: its input has nothing that rules distinguish. */
   | { readonly kind: 'call' };
 
-/** The kind of the parts of each call of the tool. */
-export function partKindOf(tool: string): CallPart['kind'] {
-  return isNativeTool(tool) ? KINDS[tool as keyof typeof KINDS] : 'call';
-}
-
-/** What call rules see in the input of each tool of a coding agent. */
-const KINDS = {
-  'native.shell': 'command',
-  'native.read': 'path',
-  'native.search': 'path',
-  'native.write': 'path',
-  'native.edit': 'path',
-  'native.patch': 'path',
-  'native.fetch': 'host',
-  'native.web_search': 'call',
-  'native.mcp': 'name',
-  'native.other': 'name',
-} as const satisfies Record<string, CallPart['kind']>;
-export const NATIVE_TOOL_NAMES: readonly string[] = Object.keys(KINDS);
-export const isNativeTool = (tool: string): boolean => Object.hasOwn(KINDS, tool);
-
 /** The members of an input by which rules decide. */
-const DECIDED: Readonly<Record<keyof typeof KINDS, readonly string[]>> = {
+const DECIDED: Readonly<Record<NativeToolName, readonly string[]>> = {
   'native.shell': ['command', 'cwd', 'paths'],
   'native.read': ['path'],
   'native.search': ['path', 'globs'],
@@ -59,11 +39,7 @@ const DECIDED: Readonly<Record<keyof typeof KINDS, readonly string[]>> = {
 };
 
 /** Whether rules decide by this member of the input of a tool. */
-export const isDecidedMember = (tool: string, member: string): boolean =>
-  Object.hasOwn(DECIDED, tool) && DECIDED[tool as keyof typeof DECIDED].includes(member);
-
-/** Whether the client executes something else than the input has, because secrets were removed from it. */
-export const isRedacted = ({ redacted }: JsonObject): boolean => redacted !== undefined;
+const isDecidedMember = (tool: string, member: string): boolean => isNativeTool(tool) && DECIDED[tool].includes(member);
 
 /** @returns null if the input cannot be read with certainty: the call is then denied */
 export function callParts(tool: string, input: JsonObject): readonly CallPart[] | null {

@@ -1,50 +1,30 @@
 // What the decision points of a policy are asked about a step, what their replies mean, and what policy makes of them.
 
-import { canonicalJson } from '../../contract/canonical-json.js';
-import { sha256 } from '../../contract/hash.js';
-import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
-import { lookOf } from '../../contract/person.js';
+import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { sha256 } from '../../core/contract/hash.js';
+import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
+import { lookOf } from '../../core/contract/person.js';
 import type {
   DecisionAnswer,
   DecisionFact,
   DecisionPoint,
   DecisionQuery,
-} from '../../contract/policy/decision-points.js';
-import type { RunContext } from '../../contract/run/run-context.js';
-import type { Policy } from '../policy.js';
-import { argumentAt, namedArguments } from '../read-argument.js';
-import type { Verdict } from '../verdict.js';
+} from '../../core/contract/policy/decision-points.js';
+import type { RunContext } from '../../core/contract/run/run-context.js';
+import type { DecisionPointRules, QueriedStep } from '../../core/policy/decision-queries.js';
+import { argumentAt, namedArguments } from '../../core/policy/read-argument.js';
+import type { Verdict } from '../../core/policy/verdict.js';
+import { findDecisionPointMistakes } from './check-decision-points.js';
 
-/** A step that decision points are asked about; `name` is that of conditions, with the tool or table. */
-export interface QueriedStep {
-  readonly name: string;
-  /** The name of the action alone. */
-  readonly action: string;
-  readonly args: JsonObject;
-  /** Canonical paths. */
-  readonly paths: readonly string[];
-}
+/** What core asks about decision points. */
+export const POINT_RULES: DecisionPointRules = { findMistakes: findDecisionPointMistakes, queries, denial };
 
-/** The decision points that are asked about an action. */
-export const decisionPointsFor = (name: string, { decision_points }: Policy): readonly DecisionPoint[] =>
-  decision_points?.filter(({ actions }) => actions.includes(name)) ?? NO_POINTS;
-
-const NO_POINTS: readonly DecisionPoint[] = [];
-
-/**
- * One query of each decision point, or one for each path: all must permit.
- * @param run the mediated run
- */
-export function decisionQueries(step: QueriedStep, run: RunContext, policy: Policy): readonly DecisionQuery[] {
-  const points = decisionPointsFor(step.name, policy);
-  if (points.length === 0) return NO_QUERIES;
+function queries(points: readonly DecisionPoint[], step: QueriedStep, run: RunContext): readonly DecisionQuery[] {
   const paths = step.paths.length === 0 ? [undefined] : step.paths;
   return points.flatMap((point) =>
     paths.map((path) => toQuery(point, withPersonAndPaths(toEvaluation(step, run, point, path), step, run))),
   );
 }
-
-const NO_QUERIES: readonly DecisionQuery[] = [];
 
 const toQuery = (point: DecisionPoint, request: Evaluation): DecisionQuery => ({
   point,
@@ -110,8 +90,8 @@ export function readDecision(protocol: DecisionPoint['protocol'], reply: JsonObj
  * The denial by the first decision point that does not permit; null if all permit. An answer counts only for the very
  * request that it was given to: it may come late, when the run has gone on.
  */
-export function decisionPointDenial(queries: readonly DecisionQuery[], facts: readonly DecisionFact[]): Verdict | null {
-  for (const { point, body } of queries) {
+function denial(sent: readonly DecisionQuery[], facts: readonly DecisionFact[]): Verdict | null {
+  for (const { point, body } of sent) {
     const request_hash = sha256(body);
     const fact = facts.find((one) => one.name === point.name && one.request_hash === request_hash);
     const answer = fact?.answer ?? 'none';

@@ -2,7 +2,7 @@
 // word: `cat .env`, `grep -hf.env x`, `git show HEAD:.env`, `--include=.env`. Only the file system knows where a path
 // leads, so the gate records the paths that it resolves otherwise than they are written.
 
-import { isJsonObject, type Json } from '../../contract/json.js';
+import { isJsonObject, type Json } from '../../../core/contract/json.js';
 
 /** More of them have no reading. */
 export const NAMED_PATHS_MAX = 2_048;

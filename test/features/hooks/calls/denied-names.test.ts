@@ -1,7 +1,7 @@
 // Searches by the names of files (0061): which of them name what a rule denies.
 
 import { describe, expect, test } from '@jest/globals';
-import { namesDenied, searchedNames } from '../../../../src/core/policy/calls/denied-names.js';
+import { namesDenied, searchedNames } from '../../../../src/features/hooks/calls/denied-names.js';
 
 const DENIED = ['**/.env*', '**/.git/**', '**/*.pem', '**/id_rsa*', '**/.docker/config.json'];
 const names = (glob: string, path = '.'): boolean =>

@@ -1,21 +1,11 @@
 // Decides a call of a tool by the call rules of its lane.
 
-import type { CallRule } from '../../contract/policy/call-rules.js';
-import type { Lane } from '../../contract/policy/lanes.js';
-import type { JsonObject } from '../../contract/json.js';
-import { callParts, partKindOf, type CallPart } from './call-parts.js';
+import type { CallRule } from '../../../core/contract/policy/call-rules.js';
+import type { CallDecider, CallRules, JudgedCall } from '../../../core/policy/calls.js';
+import { callParts, type CallPart } from './call-parts.js';
 import { hasOnlyOptions } from './command-options.js';
 import { matchesGlob, matchesGlobInAnyCase } from './glob.js';
 import { namesDenied } from './denied-names.js';
-
-/** A call as call rules see it. */
-export interface JudgedCall {
-  readonly tool: string;
-  readonly input: JsonObject;
-}
-
-/** The call rules of a lane. */
-export type CallRules = Pick<Lane, 'calls'>;
 
 /** `rule` is null if no rule has matched, and `part` if no rule is about the tool. */
 export type CallDecision =
@@ -47,23 +37,14 @@ export function decideCall({ calls }: CallRules, { tool, input }: JudgedCall): C
 }
 
 /** The rules that grant the parts of a call, each once. */
-export function grantingRules({ calls = [] }: CallRules, { tool, input }: JudgedCall): readonly CallRule[] {
+function grantingRules({ calls = [] }: CallRules, { tool, input }: JudgedCall): readonly CallRule[] {
   const rules = calls.filter(({ tools }) => tools.includes(tool));
   const parts = rules.length === 0 ? null : callParts(tool, input);
   return [...new Set((parts ?? []).filter(needsGrant).flatMap((part) => grantingRule(rules, part) ?? []))];
 }
 
-/** The subject of the approval that a call needs by these rules; null if it needs none. */
-export function callApprovalSubject(rules: CallRules, call: JudgedCall): string | null {
-  const decided = decideCall(rules, call);
-  return decided.decision === 'approval' ? approvalSubjectOf(decided.rule) : null;
-}
-
-/** Whether the decision about a call depends on its input: rules name the tool, and see parts of its input. */
-export const isDecidedByInput = ({ calls = [] }: CallRules, tool: string): boolean =>
-  partKindOf(tool) !== 'call' && calls.some(({ tools }) => tools.includes(tool));
-
-export const approvalSubjectOf = ({ id }: Pick<CallRule, 'id'>): string => `call.${id}`;
+/** What core asks of call rules. */
+export const CALL_DECIDER: CallDecider = { decide: decideCall, grantingRules };
 
 const ALLOWED: CallDecision = { decision: 'allow' };
 

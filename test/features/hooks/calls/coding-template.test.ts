@@ -3,8 +3,9 @@
 import { expect, test } from '@jest/globals';
 import type { JsonObject } from '../../../../src/core/contract/json.js';
 import { contentOf } from '../../../../src/features/hooks/native-calls.js';
-import { NATIVE_TOOLS, type NativeToolName } from '../../../../src/features/hooks/native-tools.js';
-import { decideCall } from '../../../../src/core/policy/calls/call-decision.js';
+import type { NativeToolName } from '../../../../src/core/contract/policy/native-tool-names.js';
+import { NATIVE_TOOLS } from '../../../../src/features/hooks/native-tools.js';
+import { decideCall } from '../../../../src/features/hooks/calls/call-decision.js';
 import { codingPolicy, codingRules } from '../../../fixtures/hooks/coding-rules.js';
 
 const policy = codingPolicy();

@@ -5,9 +5,9 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, w
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { shellCommands } from '../../../../src/core/policy/calls/shell-words.js';
+import { shellCommands } from '../../../../src/features/hooks/calls/shell-words.js';
 import { contentOf } from '../../../../src/features/hooks/native-calls.js';
-import { decideCall } from '../../../../src/core/policy/calls/call-decision.js';
+import { decideCall } from '../../../../src/features/hooks/calls/call-decision.js';
 import { codingRules } from '../../../fixtures/hooks/coding-rules.js';
 import { PLAIN_COMMANDS, SECOND_COMMANDS, SHELL_TRICKS } from '../../../fixtures/hooks/shell-tricks.js';
 
