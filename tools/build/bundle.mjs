@@ -4,7 +4,7 @@
 
 import { build } from 'esbuild';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundleDeclarations } from './bundle-declarations.mjs';
 import { bundleHook } from './bundle-hook.mjs';
@@ -96,6 +96,35 @@ const targets = Object.values(exports).filter((target) => target.default !== und
 const fromDist = (path) => relative('dist', path);
 const entries = [...targets.map((target) => target.default), bin.turnpike].map(fromDist);
 
+/**
+ * What the registry of features loads at once is one module: all commands, and all routes. Otherwise each feature would
+ * have files of its own, and so would everything that only some of them share.
+ */
+const REGISTRY = /\/src\/features\/declare-features\.js$/;
+const addedTogether = {
+  name: 'added-together',
+  setup: (bundle) => {
+    const lists = { commands: new Set(), routes: new Set() };
+    bundle.onLoad({ filter: REGISTRY }, ({ path }) => ({
+      contents: readFileSync(path, 'utf8').replaceAll(
+        /import\('(\.\/[\w-]+\/(commands|routes)\/[\w-]+\.js)'\)/g,
+        (_call, list, kind) => {
+          lists[kind].add(join(dirname(path), list));
+          return `import('added-together:${kind}')`;
+        },
+      ),
+    }));
+    bundle.onResolve({ filter: /^added-together:/ }, ({ path }) => ({
+      path: path.split(':')[1],
+      namespace: 'added-together',
+    }));
+    bundle.onLoad({ filter: /^/, namespace: 'added-together' }, ({ path }) => {
+      if (lists[path].size === 0) throw new Error(`the registry of features has no ${path} in the expected form`);
+      return { contents: [...lists[path]].map((list) => `export * from '${list}';`).join('\n'), resolveDir: ROOT };
+    });
+  },
+};
+
 for (const folder of ['src', 'machines']) rmSync(join(OUT, folder), { recursive: true, force: true });
 const { metafile } = await build({
   absWorkingDir: ROOT,
@@ -114,7 +143,7 @@ const { metafile } = await build({
   // reading.
   lineLimit: 480,
   external: OUTSIDE.flatMap((name) => [name, `${name}/*`]),
-  plugins: [withSdk, usedTypes],
+  plugins: [withSdk, addedTogether, usedTypes],
   banner: { js: REQUIRE },
   logLevel: 'warning',
   metafile: true,

@@ -19,7 +19,7 @@ const SHIPPED = [
   /^docs\/(?!(?:decisions|pictures|examples\/(?:cluster|demo)|how-to\/source)\/|(?:architecture|contributing|performance|explanation\/extending)\.md)/,
   /^policies\//,
   /^(?:Dockerfile|packaging\/(?:turnpike\.service|opencode\/turnpike\.js))$/,
-  /^src\/core\/identity\/tables\/LICENSE$/,
+  /^src\/names\/tables\/LICENSE$/,
   /^(?:README|SECURITY)\.md$/,
   /^(?:LICENSE|llms\.txt|package\.json)$/,
 ];
