@@ -273,7 +273,7 @@ export const createAgentMachine = (policy: Policy, step: StepMachine, callerRun:
     output: ({ event }) => (event as unknown as { output: RunOutput }).output,
   });
 /** The machine that `createAgentMachine` returns. */
-export type AgentMachine = ReturnType<typeof createAgentMachine>;
+export interface AgentMachine extends ReturnType<typeof createAgentMachine> {}
 
 /** Runs that wait for a report end first. */
 const CLOSING = { guard: 'hasCallerRuns', target: 'endingCallerRuns', actions: 'setEnding' } as const;

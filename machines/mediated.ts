@@ -328,7 +328,7 @@ export const createMediatedMachine = (policy: Policy) =>
     output: ({ event }) => (event as unknown as { output: RunOutput }).output,
   });
 /** The machine that `createMediatedMachine` returns. */
-export type MediatedMachine = ReturnType<typeof createMediatedMachine>;
+export interface MediatedMachine extends ReturnType<typeof createMediatedMachine> {}
 
 function childEndTransition<const S extends TerminalState, const A extends readonly string[]>(state: S, actions: A) {
   return { guard: { type: 'isChildEnd', params: { state } }, target: `#mediated.${state}`, actions } as const;

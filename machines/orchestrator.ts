@@ -232,7 +232,7 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, k
     output: ({ event }) => (event as unknown as { output: RunOutput }).output,
   });
 /** The machine that `createOrchestratorMachine` returns. */
-export type OrchestratorMachine = ReturnType<typeof createOrchestratorMachine>;
+export interface OrchestratorMachine extends ReturnType<typeof createOrchestratorMachine> {}
 
 type ChildIdentity = Pick<StartAgentEvent, 'actor' | 'person' | 'role_id' | 'lane_id'>;
 

@@ -338,7 +338,7 @@ export const createStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
     }),
   });
 /** The machine that `createStepMachine` returns. */
-export type StepMachine = ReturnType<typeof createStepMachine>;
+export interface StepMachine extends ReturnType<typeof createStepMachine> {}
 
 /** A timer brings its time; a vote does not. */
 const timeOf = (event: StepEvent): string | null => (event.type === 'WAKE' ? event.time : null);

@@ -5,3 +5,6 @@ export const OPTIONAL_FEATURES: readonly string[] = ['conditions', 'doctor', 'ev
 
 /** The registry of all features. It loads what it lists when that is needed. */
 export const REGISTRY = 'src/features/declare-features.ts';
+
+/** The routes and tools of features, which services import at once. */
+export const SERVICE_LISTS = ['src/features/feature-routes.ts', 'src/features/feature-tools.ts'];

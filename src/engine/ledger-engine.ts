@@ -128,13 +128,23 @@ export class LedgerEngine implements TreeEngine {
 
   /** Runs one tick: all inputs of one turn of the event loop. Never rejects: a failure stops the engine (E2). */
   readonly #runTick = async (items: readonly QueuedInput[]): Promise<void> => {
-    const tick = new Tick(this.#tickOptions, items);
-    this.#lastTick = this.#processTick(tick, this.#lastTick).catch((error: unknown) => this.#failTick(tick, error));
+    this.#lastTick = this.#tryTick(items, this.#lastTick);
     await this.#lastTick;
     this.#queue.endTick(items);
     this.#evict();
     this.#queue.scheduleTick(this.#runTick);
   };
+
+  async #tryTick(items: readonly QueuedInput[], before: Promise<void>): Promise<void> {
+    let tick: Tick | null = null;
+    try {
+      tick = new Tick(this.#tickOptions, items);
+      await this.#processTick(tick, before);
+    } catch (error) {
+      if (tick !== null) await this.#writer.unlock(tick, error);
+      this.#fail(error, items);
+    }
+  }
 
   /** One transaction: looks up and decides all inputs, commits what they decide, then replies and starts effects. */
   async #processTick(tick: Tick, before: Promise<void>): Promise<void> {
@@ -384,6 +394,7 @@ export class LedgerEngine implements TreeEngine {
       await this.#writer.acquire();
       await effects.readSuspension(store);
       this.#heads = heads;
+      if (!this.#stopped) this.#responses.accept();
     });
     // Nothing that this process has acknowledged may be missing, even if no head file covers it yet.
     if (before !== null) await checkExternalHead(store, { read: () => Promise.resolve(before) });
@@ -441,11 +452,6 @@ export class LedgerEngine implements TreeEngine {
   /** Identifies the epoch; null while the engine has failed. */
   get #epoch(): HeadWriter | null {
     return this.#restarts.failure === null ? this.#heads : null;
-  }
-
-  async #failTick(tick: Tick, error: unknown): Promise<void> {
-    await this.#writer.unlock(tick, error);
-    this.#fail(error, tick.items);
   }
 
   /** Stops all work until a restart. `inputs` are no longer in the queue. */

@@ -1,9 +1,8 @@
 // The registry: every feature with what it adds outside its folder. Nothing here loads a feature before it is needed.
-// To remove an optional feature, remove its folder and its line here.
+// `feature-routes.ts` and `feature-tools.ts` list routes and tools. To remove an optional feature, remove its folder
+// and its line here.
 
 import type { CommandGroup } from '../interfaces/cli/command.js';
-import type { Route } from '../interfaces/http/routes/route.js';
-import type { OpenTools } from '../interfaces/mcp/added-tools.js';
 import { declareFeature, installVocabulary, type DeclaredFeature } from '../core/contract/run/feature-vocabulary.js';
 import { HOOKS, installCallDecider, type CallDecider } from '../core/policy/calls.js';
 import { CONDITIONS, installConditionLanguage, type ConditionLanguage } from '../core/policy/conditions.js';
@@ -43,22 +42,16 @@ export interface Feature {
   readonly commands?: () => Promise<readonly CommandGroup[]>;
   /** Its linter of policies. Loaded when a command loads a policy. */
   readonly linter?: () => Promise<PolicyLinter>;
-  /** Its routes. Loaded with the HTTP service. */
-  readonly routes?: () => Promise<readonly Route[]>;
-  /** Its tools over MCP. Loaded with the MCP server. */
-  readonly tools?: () => Promise<OpenTools>;
 }
 
 export const FEATURES: readonly Feature[] = [
   {
     name: 'decisions',
     commands: async () => (await import('./decisions/commands/decision-commands.js')).DECISION_COMMANDS,
-    routes: async () => (await import('./decisions/routes/decision-routes.js')).DECISION_ROUTES,
   },
   {
     name: 'promotions',
     commands: async () => (await import('./promotions/commands/promotion-commands.js')).PROMOTION_COMMANDS,
-    routes: async () => (await import('./promotions/routes/high-risk-routes.js')).HIGH_RISK_ROUTES,
   },
   { name: 'exports', commands: async () => (await import('./exports/commands/export-commands.js')).EXPORT_COMMANDS },
   {
@@ -68,7 +61,6 @@ export const FEATURES: readonly Feature[] = [
       load: () => installCallRules(import('./hooks/calls/call-decision.js').then(({ CALL_DECIDER }) => CALL_DECIDER)),
     },
     commands: async () => (await import('./hooks/commands/hook-commands.js')).HOOK_COMMANDS,
-    routes: async () => (await import('./hooks/routes/hook-routes.js')).HOOK_ROUTES,
   },
   {
     name: 'sessions',
@@ -77,8 +69,6 @@ export const FEATURES: readonly Feature[] = [
       load: () => install(import('./sessions/tree/session-tree.js').then(({ SESSIONS }) => SESSIONS)),
     },
     commands: async () => (await import('./sessions/commands/session-command-list.js')).SESSION_COMMANDS,
-    routes: async () => (await import('./sessions/routes/session-routes.js')).SESSION_ROUTES,
-    tools: async () => (await import('./sessions/tools/open-session-tools.js')).openSessionTools,
   },
   {
     name: 'policy-lint',

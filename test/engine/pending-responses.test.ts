@@ -28,3 +28,13 @@ test('the end of a run resolves what is pending to null, and a failure rejects i
   expect(await ended).toBeNull();
   await expect(failed).rejects.toThrow('the engine has failed');
 });
+
+test('a response that is added after a failure is rejected, until the next epoch', async () => {
+  const responses = new PendingResponses();
+  responses.rejectAll(new Error('the engine has failed'));
+  await expect(responses.add('run_a.1', 'input')).rejects.toThrow('the engine has failed');
+  responses.accept();
+  const later = responses.add('run_a.1', 'later');
+  responses.resolve({ run_id: 'run_a.1', input_id: 'later', response: '{}' });
+  expect(await later).toBe('{}');
+});

@@ -86,7 +86,7 @@ const usedTypes = {
   name: 'used-types',
   setup: (bundle) =>
     bundle.onLoad({ filter: /\/build\/compiled\/.*\.js$/ }, ({ path }) => {
-      const text = readFileSync(path, 'utf8');
+      const text = withGroups(path, readFileSync(path, 'utf8'));
       if (DEFAULT_IMPORT.test(text)) defaultImports += 1;
       return { contents: text.replace(DEFAULT_IMPORT, "import * as Type from 'typebox';") };
     }),
@@ -97,30 +97,44 @@ const fromDist = (path) => relative('dist', path);
 const entries = [...targets.map((target) => target.default), bin.turnpike].map(fromDist);
 
 /**
- * What the registry of features loads at once is one module: all commands, and all routes. Otherwise each feature would
- * have files of its own, and so would everything that only some of them share.
+ * What is loaded at the same time is one module: all commands of features, and what the host loads of one feature.
+ * Otherwise each of them would have files of its own, and so would everything that only some of them share.
  */
-const REGISTRY = /\/src\/features\/declare-features\.js$/;
-const addedTogether = {
-  name: 'added-together',
+const LOADED_TOGETHER = [
+  ['src/features/declare-features.js', /import\('(\.\/[\w-]+\/(commands)\/[\w-]+\.js)'\)/g],
+  ...readdirSync(join(COMPILED, 'src/host'), { recursive: true })
+    .filter((name) => name.endsWith('.js'))
+    .map((name) => [`src/host/${name}`, /import\('([./]+\/features\/([\w-]+)\/[\w/-]+\.js)'\)/g]),
+].map(([path, pattern]) => ({ path: join(COMPILED, path), pattern }));
+/** By their group, before the bundler loads the first of them. */
+const groups = new Map();
+for (const { path, pattern } of LOADED_TOGETHER) {
+  for (const [, module, group] of readFileSync(path, 'utf8').matchAll(pattern)) {
+    groups.set(group, (groups.get(group) ?? new Set()).add(join(dirname(path), module)));
+  }
+}
+const withGroups = (path, text) => {
+  const found = LOADED_TOGETHER.find((file) => file.path === path);
+  return found === undefined
+    ? text
+    : text.replaceAll(found.pattern, (_call, _module, group) => `import('loaded-together:${group}')`);
+};
+const loadedTogether = {
+  name: 'loaded-together',
   setup: (bundle) => {
-    const lists = { commands: new Set(), routes: new Set() };
-    bundle.onLoad({ filter: REGISTRY }, ({ path }) => ({
-      contents: readFileSync(path, 'utf8').replaceAll(
-        /import\('(\.\/[\w-]+\/(commands|routes)\/[\w-]+\.js)'\)/g,
-        (_call, list, kind) => {
-          lists[kind].add(join(dirname(path), list));
-          return `import('added-together:${kind}')`;
-        },
-      ),
-    }));
-    bundle.onResolve({ filter: /^added-together:/ }, ({ path }) => ({
+    bundle.onResolve({ filter: /^loaded-together:/ }, ({ path }) => ({
       path: path.split(':')[1],
-      namespace: 'added-together',
+      namespace: 'loaded-together',
     }));
-    bundle.onLoad({ filter: /^/, namespace: 'added-together' }, ({ path }) => {
-      if (lists[path].size === 0) throw new Error(`the registry of features has no ${path} in the expected form`);
-      return { contents: [...lists[path]].map((list) => `export * from '${list}';`).join('\n'), resolveDir: ROOT };
+    bundle.onLoad({ filter: /^/, namespace: 'loaded-together' }, ({ path }) => {
+      const modules = [...groups.get(path)];
+      const names = modules.flatMap((module) =>
+        [...readFileSync(module, 'utf8').matchAll(/^export (?:async )?(?:const|function|class) (\w+)/gm)].map(
+          ([, name]) => name,
+        ),
+      );
+      if (new Set(names).size < names.length) throw new Error(`two modules of ${path} export one name: ${names}`);
+      return { contents: modules.map((module) => `export * from '${module}';`).join('\n'), resolveDir: ROOT };
     });
   },
 };
@@ -141,13 +155,14 @@ const { metafile } = await build({
   minify: true,
   // Node prints the line that throws in front of an uncaught error. Shorter lines cost more bytes than they save
   // reading.
-  lineLimit: 480,
+  lineLimit: 1000,
   external: OUTSIDE.flatMap((name) => [name, `${name}/*`]),
-  plugins: [withSdk, addedTogether, usedTypes],
+  plugins: [withSdk, loadedTogether, usedTypes],
   banner: { js: REQUIRE },
   logLevel: 'warning',
   metafile: true,
 });
+for (const path of Object.keys(metafile.outputs)) withoutUnusedRequire(join(ROOT, path));
 if (defaultImports === 0) throw new Error('no file imports typebox as it was: the bundle would have all of it');
 writeFileSync(join(OUT, 'hook.mjs'), await bundleHook());
 const packages = bundledPackages([...Object.keys(metafile.inputs), ...Object.keys(sdk.inputs)]);
@@ -155,6 +170,12 @@ writeFileSync(join(ROOT, 'build/bundled-packages.json'), JSON.stringify(packages
 writeFileSync(join(OUT, 'licenses.txt'), licensesOf(packages));
 const declared = targets.map((target) => fromDist(target.types));
 bundleDeclarations(COMPILED, declared, OUT);
+
+/** esbuild puts the banner into every file, and few have CommonJS. */
+function withoutUnusedRequire(path) {
+  const text = readFileSync(path, 'utf8').replace(`${REQUIRE}\n`, '');
+  if (!/\brequire\b/.test(text)) writeFileSync(path, text);
+}
 
 /** The packages whose code is part of the bundle. */
 function bundledPackages(inputs) {

@@ -63,6 +63,7 @@ for (const path of REQUIRED) if (!paths.includes(path)) problems.push(`${path} i
 problems.push(...deadLinks(documents, paths).map((link) => `a dead link in the tarball: ${link}`));
 if (manifest.repository?.url === undefined) problems.push('package.json has no repository');
 
+requireEntryPoints();
 const installed = installAsUser();
 check('attw', [tarball]);
 check('publint', [tarball, '--strict']);
@@ -82,6 +83,17 @@ function packageFiles() {
   const found = texts.flatMap((text) => [...text.matchAll(/packageFile\(['`]([^'`$]+)/g)].map(([, path]) => path));
   if (found.length === 0) problems.push('no file of src reads a file of the package: the search is wrong');
   return [...new Set(found)];
+}
+
+/** CommonJS can require every entry point (decision 0039): none of them may await at its top level. */
+function requireEntryPoints() {
+  for (const [name, { default: path }] of Object.entries(manifest.exports)) {
+    if (path === undefined) continue;
+    const { status, stderr } = spawnSync(process.execPath, ['-e', `require(${JSON.stringify(join(ROOT, path))})`], {
+      encoding: 'utf8',
+    });
+    if (status !== 0) problems.push(`${name} cannot be required: ${/^.*Error.*$/m.exec(stderr)?.[0] ?? stderr}`);
+  }
 }
 
 /**

@@ -128,7 +128,11 @@ export function turnpikeHttp(options: TurnpikeHttpOptions): TurnpikeHttp {
   const { metrics, log } = service;
   const own = createHandler({ guard, page, admission, addressOf, routes: ROUTES, metrics, log, plugin, findMounted });
   const observe = (request: IncomingMessage, response: ServerResponse): void => {
-    for (const observeRequest of OBSERVERS) observeRequest(request, response, service);
+    try {
+      for (const observeRequest of OBSERVERS) observeRequest(request, response, service);
+    } catch (error) {
+      log.error('a request was not counted', { error });
+    }
   };
   const admitMatched = admitWithRequestId(matchedEntrance({ guard, admission, addressOf }));
   return {

@@ -1,6 +1,5 @@
-// The tools that features add to an MCP server. They are loaded with it.
+// The tools that features add to an MCP server.
 
-import { FEATURES } from '../../features/declare-features.js';
 import type { SessionOptions } from '../../features/sessions/session-tool-options.js';
 import type { Principal } from '../../engine/ports/token-book.js';
 import type { Turnpike } from '../../host/turnpike.js';
@@ -22,10 +21,8 @@ export interface ToolContext {
   readonly options: AddedToolOptions;
 }
 
-/** Opens the tools of a feature, in the order in which they are listed; none if the agents are not offered them. */
+/**
+ * Opens the tools of a feature, in the order in which they are listed; none if the agents are not offered them.
+ * @throws UsageError for an option that cannot be used
+ */
 export type OpenTools = (context: ToolContext) => readonly AddedTool[];
-
-const ADDED = await Promise.all(FEATURES.map(async ({ tools }) => (await tools?.()) ?? (() => [])));
-
-/** Opens the tools of all features. @throws UsageError for an option that cannot be used */
-export const openAddedTools: OpenTools = (context) => ADDED.flatMap((open) => open(context));

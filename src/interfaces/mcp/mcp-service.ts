@@ -2,6 +2,7 @@
 
 import type { Policy } from '../../core/policy/policy.js';
 import type { Log } from '../../engine/ports/log.js';
+import { declareFeatures } from '../../features/declare-features.js';
 import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
 import { AgentConnection, type AgentConnectionOptions } from './agent-connection.js';
 import { ConnectionRuns, type StoredRun } from './own-runs.js';
@@ -9,7 +10,8 @@ import { StoredRuns } from './stored-runs.js';
 import { ConnectionHistory, correlationOf, PlacedCalls } from './tool-calls.js';
 import { type AgentIdentity, type RunGateway, createRunGateway } from './run-gateway.js';
 import { RunSuccession } from './run-succession.js';
-import { openAddedTools, type AddedToolOptions } from './added-tools.js';
+import type { AddedToolOptions } from './added-tools.js';
+import { FEATURE_TOOLS } from '../../features/feature-tools.js';
 import type { AddedTool } from './offer.js';
 import { drawToken } from '../../stores/keys/access-token.js';
 import { policySource } from '../../home/policy/home-policy.js';
@@ -111,6 +113,8 @@ export interface McpOptions extends OfferOptions, AddedToolOptions {
  * @throws UsageError for an unusable spec folder, or a number out of range
  */
 export function mcpService(options: McpOptions): McpService {
+  // Without `openTurnpike`: a policy may need a feature.
+  declareFeatures();
   return createMcpService(options, null);
 }
 
@@ -129,7 +133,7 @@ export function createMcpService(options: McpOptions, principal: Principal | nul
     storedRuns: new StoredRuns({ agentRuns, identity: agent, succession, newRunsMax }),
     identity: agent,
     policy,
-    addedTools: openAddedTools({ turnpike, agent, principal, options }),
+    addedTools: FEATURE_TOOLS.flatMap((open) => open({ turnpike, agent, principal, options })),
     keyedCalls: new PlacedCalls(),
     calls: { waiting: 0 },
     version: readPackageVersion(),

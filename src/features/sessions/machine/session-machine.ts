@@ -183,7 +183,7 @@ export const createSessionMachine = (orchestrator: OrchestratorMachine) =>
     output: ({ context }): SessionMachineOutput => outputOf(context.session),
   });
 /** The machine that `createSessionMachine` returns. */
-export type SessionMachine = ReturnType<typeof createSessionMachine>;
+export interface SessionMachine extends ReturnType<typeof createSessionMachine> {}
 
 const PLATFORM_ORIGIN = { input_id: null, time: '', overlay: null, requester: PLATFORM } as const;
 
