@@ -78,7 +78,7 @@ export interface SubmissionResult {
    */
   readonly repeat_of: number | null;
   /**
-   * The response to the input, once it is durable; null if its run ends without one. Often a later input brings it,
+   * The response to the input, once it is durable; null if its run ends without one. Often a later input leads to it,
    * such as the result of an effect. Absent if the caller did not expect it, or if this call changed nothing. It
    * rejects with LedgerError LEDGER_UNAVAILABLE if the engine fails before, and with RunError CLOSED if it stops.
    */
@@ -116,7 +116,8 @@ export interface EngineCondition {
 
 /**
  * Executes effects for an engine. A local read must return synchronously; a throw is an unknown outcome.
- * @see EffectGateway in src/host/effect-gateway.ts, which chooses the executor of each effect
+ * @see EffectGateway in src/host/effect-gateway.ts, which chooses the executor of each effect. Before it come
+ * SuspendableEffects in suspension.ts and, with telemetry, TracedEffects in src/features/telemetry.
  */
 export interface Effects {
   gather(request: SandboxRequest): SandboxFacts;
@@ -141,8 +142,8 @@ export interface Effects {
 /**
  * Orders the inputs of each tree, commits the kernel's decisions, and then acts on them. It decides nothing else.
  *
- * @see LedgerEngine in ledger-engine.ts, the implementation, and AdmittedEngine in src/runtime/storage, the same behind
- * the storage guard
+ * @see LedgerEngine in ledger-engine.ts, the implementation, and AdmittedEngine in
+ * src/runtime/storage/admitted-engine.ts, the same behind the storage guard
  *
  * Guarantees, which one conformance suite tests for every engine:
  *  1. A tree has one writer; its inputs take effect one after another.

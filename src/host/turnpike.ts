@@ -121,7 +121,7 @@ export interface Turnpike extends GovernedActs {
   requests(run_id: string): Promise<readonly RunRequest[]>;
   /** Whether policy asks for an approval of a proposal of a live agent run, and the request that it has made. */
   approvalOf(run_id: string, raw: string | Uint8Array): Promise<ProposalApproval>;
-  /** Submits a proposal to a live agent run by its id. */
+  /** Submits a proposal to a live agent run by its id. @see Agents.submit in src/runtime/agents/agents.ts */
   submit(run_id: string, raw: string | Uint8Array, options?: SubmitOptions): Promise<StepResponse>;
   /** Like `submit`, but returns the response as the JSON text whose hash the ledger records. */
   respond(run_id: string, raw: string | Uint8Array, options?: SubmitOptions): Promise<string>;

@@ -311,7 +311,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       expect(recorded).toBe(1);
     });
 
-    test('guarantee 6: the promise of an input has its response, which the result of an effect brings', async () => {
+    test('guarantee 6: the promise of an input has its response, which follows from the result of an effect', async () => {
       const tree = 'run_conform0040';
       await start(harness, tree);
       let finish = (): void => undefined;

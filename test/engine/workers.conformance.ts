@@ -230,7 +230,7 @@ function workersSuite(openCluster: () => Promise<Cluster>): void {
     expect((await repeated)?.response).toBe(one.world.replies.find(({ input_id }) => input_id === 'w')?.response);
   });
 
-  test('the decision of another worker brings the response to an input', async () => {
+  test('the decision of another worker has the response to an input', async () => {
     const { one, other, clock } = await pair();
     await start(one, TREE, REMOTE);
     let finish = (): void => undefined;

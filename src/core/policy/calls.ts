@@ -1,4 +1,4 @@
-// The call rules of a lane, as the rest of the platform asks them. The feature `hooks` decides calls by them; it is
+// The call rules of a lane, as the rest of the platform uses them. The feature `hooks` decides calls by them; it is
 // installed before the first policy with call rules is loaded.
 
 import { approvalSubjectOf, type CallRule } from '../contract/policy/call-rules.js';
@@ -15,7 +15,7 @@ export interface JudgedCall {
 /** The call rules of a lane. */
 export type CallRules = Pick<Lane, 'calls'>;
 
-/** What the call rules of a lane say of a call. `rule` is null if no rule has matched. */
+/** What the call rules of a lane decide about a call. `rule` is null if no rule has matched. */
 export type CallRuleVerdict =
   | { readonly decision: 'allow' }
   | { readonly decision: 'approval'; readonly rule: CallRule }
@@ -43,7 +43,7 @@ export function callDecider(): CallDecider {
   throw new PolicyError({ code: 'POLICY_UNSUPPORTED', message });
 }
 
-/** What the call rules of a lane say of a call: a lane without them allows it. */
+/** Decides a call by the call rules of a lane: a lane without them allows it. */
 export const callRuleVerdict = (rules: CallRules, call: JudgedCall): CallRuleVerdict =>
   rules.calls === undefined ? ALLOWED : callDecider().decide(rules, call);
 

@@ -1,4 +1,4 @@
-// The decision points of a policy, as the rest of the platform asks about them. The feature `decision-points` makes the
+// The decision points of a policy, as the rest of the platform uses them. The feature `decision-points` makes the
 // queries and reads the answers; it is installed before the first policy with decision points is loaded.
 
 import type { Catalogue } from '../contract/policy/catalogue.js';
@@ -27,7 +27,7 @@ export interface DecisionPointMistake {
   readonly message: string;
 }
 
-/** What core asks about decision points. */
+/** What core requests of decision points. */
 export interface DecisionPointRules {
   /** The mistakes that a schema cannot express. */
   findMistakes(points: readonly DecisionPoint[], catalogue: Catalogue): Iterable<DecisionPointMistake>;

@@ -3,7 +3,7 @@ import type { InputMark, StoredSnapshot, TreeAppend, TreeRecoveryHint } from '..
 import type { BatchContribution } from './batch-builder.js';
 import type { SubmissionResult, Submission } from '../tree-engine.js';
 
-/** An input in the queue, with the promise of its submitter. */
+/** An input in the queue, with the promise of its submitter. @see LedgerEngine, `#enqueue` */
 export interface QueuedInput {
   readonly tree_id: string;
   readonly submission: Submission;

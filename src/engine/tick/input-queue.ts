@@ -32,7 +32,7 @@ interface InputQueueOptions {
   readonly defer: (task: () => void) => void;
 }
 
-/** Runs one tick with these inputs. Calls `endTick` at its end, and never rejects. */
+/** Runs one tick with these inputs. Calls `endTick` at its end, and never rejects. @see LedgerEngine, `#runTick` */
 type RunTick = (items: readonly QueuedInput[]) => Promise<void>;
 
 interface RunningTick {

@@ -7,6 +7,7 @@ import type { PersistedActor } from './persisted-actor.js';
  * The live actors of one run tree, by id. Two interpreters implement this: the table-driven one (`tableDrivenActors`),
  * and XState's own (`xstateActors`), which inspectors understand. Both emit the same in the same order; tests compare
  * them.
+ * @see table-driven-actors.ts and xstate-actors.ts
  */
 export interface Actors {
   /** Whether the actor of this id exists and has not ended. */
@@ -33,7 +34,10 @@ export interface ActorState {
   readonly memory: Readonly<Record<string, unknown>>;
 }
 
-/** Receives the emissions of all machines, in the order in which the machines emit them. */
+/**
+ * Receives the emissions of all machines, in the order in which the machines emit them.
+ * @see Tree, which records them with `DecisionBuilder.record`
+ */
 export type EmissionListener = (emission: Emission) => void;
 
 /** How an actor starts: with an input, or from a persisted state. */

@@ -152,6 +152,7 @@ class TableDrivenActor implements ActionContext, ObservedActor {
     this.#deferred.push({ kind: 'send', actor, event });
   }
 
+  /** @param src a key of `actors` in `setup` of the machine; `createMachines` in machines/index.ts gives the machines */
   spawn(src: string, id: string, input: unknown): void {
     this.#system.observer?.onSpawn(this, { src, id, input });
     const chart = this.#options.chart.actor(src);
@@ -226,6 +227,7 @@ class TableDrivenActor implements ActionContext, ObservedActor {
     return null;
   }
 
+  /** The actions are those of `setup` in the files of `machines`; the chart has compiled them. */
   #takeTransition({ id, actions, enter }: Edge, event: ActorEvent): void {
     for (const action of actions) action(this, event);
     this.#enter(enter, event);

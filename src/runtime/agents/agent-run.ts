@@ -87,6 +87,7 @@ export interface AgentRun {
   /**
    * Takes one raw payload through the nine phases. Proposals that arrive while one is in flight are queued. A rejected
    * or denied proposal is a response, never an error.
+   * @see Agents in agents.ts, which creates the handles
    * @throws RunError RUN_ENDED, AGENT_BUSY, IDEMPOTENCY_CONFLICT; UsageError
    */
   submit(raw: string | Uint8Array, options?: SubmitOptions): Promise<StepResponse>;
