@@ -24,7 +24,7 @@ const MODULES = {
   adminHandler: 'src/interfaces/http/admin/admin-handler.js',
   mcpHttp: 'src/interfaces/mcp/serve-http.js',
   mcpOffer: 'src/interfaces/mcp/offer.js',
-  mcpTools: 'src/interfaces/mcp/added-tools.js',
+  featureTools: 'src/features/feature-tools.js',
   control: 'src/host/control/control-messages.js',
   dialects: 'src/features/hooks/dialects.js',
   catalogue: 'src/core/contract/policy/catalogue.js',
@@ -125,7 +125,9 @@ const toolLines = () => {
   const catalogue = code.catalogue.createCatalogue(code.catalogue.NO_REGISTRATIONS);
   const names = [...code.actions.ACTION_NAMES, ...Object.keys(code.recordActions.RECORD_ACTIONS)];
   const policy = { actions: new Map(names.map((name) => [name, {}])), lanes: new Map(), catalogue };
-  const added = code.mcpTools.openAddedTools({ turnpike: {}, agent: {}, principal: null, options: {} });
+  const added = code.featureTools.FEATURE_TOOLS.flatMap((open) =>
+    open({ turnpike: {}, agent: {}, principal: null, options: {} }),
+  );
   const { tools } = code.mcpOffer.createOffer(policy, '', { added, newRuns: true });
   return [
     ...names.map((name) => `action ${name}`),
