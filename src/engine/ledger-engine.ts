@@ -229,7 +229,10 @@ export class LedgerEngine implements TreeEngine {
     this.#options.listener.onEnded(tree_id, ending);
   }
 
-  /** Runs an effect, or sends queries to decision points, once it is permitted. @param sentAt when its commit was sent */
+  /**
+   * Runs an effect, or sends queries to decision points, once it is permitted.
+   * @param sentAt when its commit was sent
+   */
   #startEffect(issued: IssuedCommand, sentAt = -Infinity): void {
     const permission = this.#writer.permitEffect(sentAt);
     if (permission === null) {

@@ -152,7 +152,7 @@ class TableDrivenActor implements ActionContext, ObservedActor {
     this.#deferred.push({ kind: 'send', actor, event });
   }
 
-  /** @param src a key of `actors` in `setup` of the machine; `createMachines` in machines/index.ts gives the machines */
+  /** @param src a key of `actors` in `setup` of the machine. `createMachines` in machines/index.ts sets them. */
   spawn(src: string, id: string, input: unknown): void {
     this.#system.observer?.onSpawn(this, { src, id, input });
     const chart = this.#options.chart.actor(src);
