@@ -27,14 +27,7 @@ let built: string;
 beforeAll(() => {
   built = diskFolder('sql');
   const compilerOptions = { target: ts.ScriptTarget.ES2023, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true };
-  const folders = [
-    'src/stores',
-    'src/system',
-    'src/core/contract',
-    'src/engine/ports',
-    'src/names',
-    'src/core/ledger',
-  ];
+  const folders = ['src/stores', 'src/system', 'src/core/contract', 'src/engine/ports', 'src/names', 'src/core/ledger'];
   for (const file of ['src/core/errors.ts', ...folders.flatMap((folder) => filesIn(folder, /\.ts$/))]) {
     const path = join(built, file.replace(/\.ts$/, '.js'));
     mkdirSync(dirname(path), { recursive: true });
