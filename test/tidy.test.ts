@@ -61,13 +61,16 @@ describe('file names', () => {
   });
 });
 
-describe('paths in tools', () => {
-  // A tool may load the compiled form of a source file, which exists after every build but the first one of a clone.
-  test('a source file that a tool names exists', () => {
-    const named = EXAMPLES.filter((path) => path.startsWith('tools/')).flatMap((path) =>
-      [...textOf(path).matchAll(/'(?:\.\.\/)*((?:src|machines)\/[\w./-]+?)(?:\.d)?\.(?:js|ts|tsx)'/g)].map(
-        ([, stem = '']) => ({ path, stem }),
-      ),
+describe('paths in scripts', () => {
+  // A script may load the compiled form of a source file, which exists after every build but the first one of a clone.
+  test('a source file that a script of tools or tests names exists', () => {
+    const scripts = [...EXAMPLES, ...TESTS].filter((path) => /^(?:tools|test)\/.*\.mjs$/.test(path));
+    const named = scripts.flatMap((path) =>
+      [
+        ...textOf(path).matchAll(
+          /'(?:\.\.\/)*(?:build\/compiled\/)?((?:src|machines)\/[\w./-]+?)(?:\.d)?\.(?:js|ts|tsx)'/g,
+        ),
+      ].map(([, stem = '']) => ({ path, stem })),
     );
     expect(named.length).toBeGreaterThan(0);
     const stems = new Set(SOURCES.map((path) => path.replace(/\.tsx?$/, '')));

@@ -12,7 +12,7 @@ import { openTurnpike, winstonLog } from '../../dist/src/index.js';
 import { decisionsIn } from '../../build/compiled/src/features/simulation/decision-fold.js';
 import { decideUnderPolicy } from '../../build/compiled/src/features/simulation/decide-under-policy.js';
 import { compareDecision, simulate } from '../../build/compiled/src/features/simulation/simulate.js';
-import { loadConditions } from '../../build/compiled/src/features/conditions/conditions.js';
+import { CEDAR_CONDITIONS } from '../../build/compiled/src/features/conditions/condition-language.js';
 import { conditionsOf, patientContract } from './contract.mjs';
 import { proposal } from './floor.mjs';
 import { KINDS, payload } from './payloads.mjs';
@@ -63,7 +63,8 @@ function rate(list, decide) {
 }
 
 function conditionsFor(policy) {
-  const { conditions, findings } = loadConditions('conditions.cedar', Buffer.from(conditionsOf(CONDITIONS)), policy);
+  const file = { path: 'conditions.cedar', bytes: Buffer.from(conditionsOf(CONDITIONS)) };
+  const { conditions, findings } = CEDAR_CONDITIONS.load({ conditions: file }, policy);
   if (findings.length > 0) throw new Error(findings.map(({ message }) => message).join('\n'));
   return { conditions };
 }

@@ -162,7 +162,7 @@ class StepWithFacts {
   get allowed(): Authorization {
     const { digest, obligation } = this.approval;
     const before = this.facts?.paths ?? [];
-    return { verdict: GRANTED, args: this.args, before, digest, ...asking(obligation) };
+    return { verdict: GRANTED, args: this.args, before, digest, ...withObligation(obligation) };
   }
 }
 
@@ -211,7 +211,7 @@ export const APPROVAL_CHECK: FactCheck = {
   claim: 'the required approvals are granted',
   rules: ['approval.*'],
   findDenial({ approval: { denial, digest, obligation } }) {
-    return denial === null ? null : { ...deniedAuthorization(denial), digest, ...asking(obligation) };
+    return denial === null ? null : { ...deniedAuthorization(denial), digest, ...withObligation(obligation) };
   },
 };
 
@@ -272,7 +272,7 @@ function decideApproval({ step, definition, args, conditions, policy }: StepWith
 
 const withoutApproval = (denial: Verdict | null): ApprovalDecision => ({ denial, digest: null, obligation: null });
 
-const asking = (obligation: ApprovalObligation | null): Pick<Authorization, 'obligation'> =>
+const withObligation = (obligation: ApprovalObligation | null): Pick<Authorization, 'obligation'> =>
   obligation === null ? {} : { obligation };
 
 const UNSETTLED: Verdict = { decision: 'deny', rule_id: 'outcome.unsettled', cause: 'UNSETTLED' };
