@@ -8,7 +8,7 @@ import { ROOT } from './root.js';
 export { ROOT } from './root.js';
 
 /** What is never looked at: not ours, or made. */
-const LEFT_OUT = ['node_modules', 'dist', 'build', 'coverage', '.git', '.turnpike'];
+export const LEFT_OUT: readonly string[] = ['node_modules', 'dist', 'build', 'coverage', '.git', '.turnpike'];
 
 /** The files below a folder of the repository whose names match, as paths from its root, sorted. */
 export function filesIn(folder: string, name: RegExp): readonly string[] {

@@ -1,20 +1,21 @@
-// The sources without the folders of optional features and without their entries in the registry: they compile, and
-// what is left decides a step and has the other commands.
+// The sources without the folders of optional features and without their entries in the registry: they compile, what is
+// left decides a step and has the other commands, and the suites of core, kernel, engine and stores pass.
 
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import ts from 'typescript';
 import { OPTIONAL_FEATURES, REGISTRY } from '../optional-features.js';
-import { nodesOf, ROOT } from '../sources.js';
+import { filesIn, importsOf, LEFT_OUT, nodesOf, parse, ROOT, targetOf } from '../sources.js';
 
-const COPIED = ['src', 'machines', 'package.json', 'tsconfig.json', 'tsconfig.build.json'];
+/** The suites that have to pass without the optional features, but those that import one. */
+const SUITES = /^test\/(?:core|engine|kernel|machines|stores)\/.*(?<!\.campaign)\.test\.ts$/;
 /** The sample needs no declarations, and to write them takes as long as the check. */
 const WITHOUT_TYPES = ['--declaration', 'false', '--stripInternal', 'false'];
-/** It takes half a minute, and much longer on a busy machine. */
-const COMPILE_MS_MAX = 300_000;
+/** To compile takes half a minute and the suites some minutes, and both much longer on a busy machine. */
+const MS_MAX = 1_200_000;
 
 /** Decides one step, and prints its response and the commands that are left. */
 const SAMPLE = `
@@ -42,7 +43,8 @@ let folder = '';
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'removed-features-'));
-  for (const path of COPIED) cpSync(join(ROOT, path), join(folder, path), { recursive: true });
+  for (const name of readdirSync(ROOT).filter((each) => !LEFT_OUT.includes(each)))
+    cpSync(join(ROOT, name), join(folder, name), { recursive: true });
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   for (const feature of OPTIONAL_FEATURES) rmSync(join(folder, 'src/features', feature), { recursive: true });
   const registry = join(folder, REGISTRY);
@@ -52,7 +54,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const run = (args: readonly string[]) =>
-  spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8', timeout: COMPILE_MS_MAX });
+  spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8', timeout: MS_MAX });
 
 test(
   'the sources without the optional features compile',
@@ -66,7 +68,7 @@ test(
     expect(stdout).toBe('');
     expect(status).toBe(0);
   },
-  COMPILE_MS_MAX,
+  MS_MAX,
 );
 
 test('what is left decides a step by the shipped policy, and has the other commands', () => {
@@ -78,6 +80,30 @@ test('what is left decides a step by the shipped policy, and has the other comma
   expect(commands).toContain('ledger verify');
   expect(commands).not.toContain('doctor');
 });
+
+test(
+  'the suites of core, kernel, engine and stores pass, but those that test them with an optional feature',
+  () => {
+    const suites = filesIn('test', /\.test\.ts$/).filter((path) => SUITES.test(path) && !importsRemoved(path));
+    const jest = ['--experimental-vm-modules', join(ROOT, 'node_modules/jest/bin/jest.js'), '--ci', '--maxWorkers=2'];
+    const { stderr, status } = run([...jest, '--selectProjects', 'tests', '--runTestsByPath', ...suites]);
+    expect(stderr.split('\n').filter((line) => line.startsWith('FAIL'))).toEqual([]);
+    expect(stderr).toContain(`Test Suites: ${suites.length} passed`);
+    expect(status).toBe(0);
+  },
+  MS_MAX,
+);
+
+/** Whether a file, or what it imports, is of an optional feature. The registry imports each only when it is needed. */
+function importsRemoved(path: string, seen = new Set<string>()): boolean {
+  if (seen.has(path) || path === REGISTRY) return false;
+  seen.add(path);
+  if (OPTIONAL_FEATURES.some((feature) => path.startsWith(`src/features/${feature}/`))) return true;
+  if (!/\.tsx?$/.test(path)) return false;
+  return importsOf(parse(path))
+    .map((name) => targetOf(path, name))
+    .some((target) => target !== null && importsRemoved(target, seen));
+}
 
 /** The registry without the entries of these features. An entry belongs to the feature whose modules it imports. */
 function withoutEntries(text: string, features: readonly string[]): string {

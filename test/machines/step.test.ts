@@ -15,6 +15,7 @@ import { limitsOf, openAccount } from '../../src/core/run/budget-account.js';
 import { ABSENT, AGENT, CASE, editedPolicy, FILE, ONE_FILE, proposal, SHIPPED, TreeDriver } from '../fixtures/tree.js';
 import { CASE_WORK, governedPolicy, REGISTERED } from '../fixtures/governed.js';
 import { edgesOf, edgeText, guardText, recordMachine, machines, type Edge } from './chart.js';
+import '../fixtures/conditions.js';
 
 const GATEWAY = `${AGENT}.1`;
 const REPLAY = editedPolicy({ actions: [['duplicate_proposal_ids: reject', 'duplicate_proposal_ids: replay']] });

@@ -34,6 +34,7 @@ import {
 } from '../../fixtures/privileged.js';
 import { shippedPolicy } from '../../fixtures/shipped-policy.js';
 import { bareLane } from './bare-policy.js';
+import '../../fixtures/call-rules.js';
 
 /** The label of an agent that has read another case, with all its confidential content. */
 const READ_ALL = createLabel('case_2', CONFIDENTIALITY_FLAGS);

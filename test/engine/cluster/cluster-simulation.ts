@@ -26,6 +26,8 @@ import { recount } from '../counters/recount.js';
 import { SimulatedSandbox, SMALL_QUOTAS, type SandboxView } from './simulated-sandbox.js';
 import { createDeferred, type DeferredPromise } from '../../../src/runtime/deferred.js';
 import { UnreliableSharedStore, type CommitFaults, type WorkerFate } from './unreliable-shared-store.js';
+import '../../fixtures/conditions.js';
+import '../../fixtures/decision-points.js';
 
 export interface ClusterOptions {
   readonly seed: number;

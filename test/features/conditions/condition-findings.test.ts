@@ -6,6 +6,7 @@ import { checkPolicy, formatFinding } from '../../../src/core/policy/files/check
 import { CONDITION_RULES, COUNTER_RULES } from '../../../src/core/policy/files/policy-finding.js';
 import { refundCatalogue } from '../../fixtures/refund-catalogue.js';
 import { shippedBytes } from '../../fixtures/tree.js';
+import '../../fixtures/conditions.js';
 
 const named = (name: 'lanes' | 'roles' | 'actions') => ({ path: `${name}.yaml`, bytes: shippedBytes(name) });
 const SHIPPED = { lanes: named('lanes'), roles: named('roles'), actions: named('actions') };

@@ -13,6 +13,7 @@ import { refundCatalogue as catalogue } from '../../fixtures/refund-catalogue.js
 import { serviceEdit } from '../../fixtures/service.js';
 import { shippedBytes } from '../../fixtures/tree.js';
 import { ROOT } from '../../root.js';
+import '../../fixtures/conditions.js';
 
 const pageOf = (name: string): string => readFileSync(join(ROOT, 'docs', name), 'utf8');
 const blocksOf = (language: string, page = pageOf('conditions.md')): readonly string[] =>

@@ -3,6 +3,7 @@ import { checkPolicy } from '../../../src/core/policy/files/check-policy.js';
 import { lintPolicy } from '../../../src/features/policy-lint/lint-policy.js';
 import { refundCatalogue as catalogue } from '../../fixtures/refund-catalogue.js';
 import { shippedBytes } from '../../fixtures/tree.js';
+import '../../fixtures/conditions.js';
 
 const named = (name: 'lanes' | 'roles' | 'actions', more = '') => ({
   path: `${name}.yaml`,

@@ -10,8 +10,8 @@ import {
 import { checkPolicy } from '../../../src/core/policy/files/check-policy.js';
 import { isNear } from '../../../src/core/contract/policy/near-names.js';
 import { CARELESS, type Careless, type Edit } from './careless-policies.js';
-import { edited, filesOf, lineOf, lint, shipped, type Texts } from '../../core/policy/edited-policy.js';
-import { allCuts, HARMLESS, isSilent } from '../../core/policy/policy-cuts.js';
+import { edited, filesOf, lineOf, lint, shipped, type Texts } from './edited-policy.js';
+import { allCuts, HARMLESS, isSilent } from './policy-cuts.js';
 
 /** Each policy of the corpus, linted once. */
 const LINTED = new Map(

@@ -31,6 +31,7 @@ import { sized } from '../../fixtures/campaign.js';
 import type { BenchOptions } from '../../fixtures/bench.js';
 import { service, serviceEdit } from '../../fixtures/service.js';
 import { AGENT, CASE, policyArtifacts, TREE, TreeDriver } from '../../fixtures/tree.js';
+import '../../fixtures/call-rules.js';
 
 type Edit = NonNullable<BenchOptions['edit']>;
 

@@ -3,6 +3,9 @@
 import { expect, test } from '@jest/globals';
 import { sized } from '../../fixtures/campaign.js';
 import { compareWays } from './one-path-differences.js';
+import '../../fixtures/conditions.js';
+import '../../fixtures/call-rules.js';
+import '../../fixtures/decision-points.js';
 
 test('S4-31: all ways to decide a proposal agree', () => {
   const compared = compareWays({

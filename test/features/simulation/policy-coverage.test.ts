@@ -13,6 +13,8 @@ import { play } from '../../trees/play.js';
 import { PLOT } from '../../trees/turns.js';
 import { decisionsOf } from './agreement.js';
 import { policyPool } from './random-policies.js';
+import '../../fixtures/conditions.js';
+import '../../fixtures/call-rules.js';
 
 /** The policy without one element. */
 function without(policy: Policy, { kind, lane_id, name }: PolicyElement): Policy {

@@ -5,8 +5,8 @@ import type { LintMessage } from '../../../src/core/policy/files/policy-linter.j
 import { LINT_RULES } from '../../../src/features/policy-lint/lint-rules.js';
 import { checkPolicy } from '../../../src/core/policy/files/check-policy.js';
 import { CARELESS } from '../../features/policy-lint/careless-policies.js';
-import { filesOf } from '../../core/policy/edited-policy.js';
-import { allCuts, isSilent } from '../../core/policy/policy-cuts.js';
+import { filesOf } from '../../features/policy-lint/edited-policy.js';
+import { allCuts, isSilent } from '../../features/policy-lint/policy-cuts.js';
 import { Random } from '../../simulation/random.js';
 import type { RedteamResult } from '../campaign-runner.js';
 import { drawPolicy, type DrawnPolicy, type Expected } from './careless-policies.js';

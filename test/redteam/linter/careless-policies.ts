@@ -5,7 +5,7 @@ import type { PolicyFile } from '../../../src/core/contract/policy/pins.js';
 import type { LintSeverity } from '../../../src/core/policy/files/policy-linter.js';
 import type { LintRule } from '../../../src/features/policy-lint/lint-rules.js';
 import { CARELESS, type Careless } from '../../features/policy-lint/careless-policies.js';
-import { edited, lineOf, NAMES, shipped, type Texts } from '../../core/policy/edited-policy.js';
+import { edited, lineOf, NAMES, shipped, type Texts } from '../../features/policy-lint/edited-policy.js';
 import type { Random } from '../../simulation/random.js';
 
 export interface Expected {

@@ -2,7 +2,7 @@
 
 import type { LintMessage } from '../../../src/core/policy/files/policy-linter.js';
 import { LINT_RULE_IDS } from '../../../src/features/policy-lint/lint-rules.js';
-import { lint, type Texts } from '../../core/policy/edited-policy.js';
+import { lint, type Texts } from '../../features/policy-lint/edited-policy.js';
 
 export interface Linter {
   readonly name: string;

@@ -4,7 +4,7 @@ import type { PolicyFile } from '../../../src/core/contract/policy/pins.js';
 import type { LintMessage } from '../../../src/core/policy/files/policy-linter.js';
 import { lintPolicy } from '../../../src/features/policy-lint/lint-policy.js';
 import { shippedBytes } from '../../fixtures/shipped-policy.js';
-import type { Careless, Edit } from '../../features/policy-lint/careless-policies.js';
+import type { Careless, Edit } from './careless-policies.js';
 import '../../fixtures/call-rules.js';
 import '../../fixtures/decision-points.js';
 
