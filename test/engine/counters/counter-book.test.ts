@@ -2,7 +2,7 @@
 
 import { expect, test } from '@jest/globals';
 import { CounterBook } from '../../../src/engine/counters/counter-book.js';
-import type { CounterQuery } from '../../../src/core/contract/policy/counters/counters.js';
+import type { CounterQuery } from '../../../src/core/contract/run/counter-fact.js';
 
 const hour: CounterQuery = { name: 'a', key: 'case:c', window: { sliding: '1h' }, adds: 1 };
 const always: CounterQuery = { name: 'a', key: 'case:c', adds: 1 };

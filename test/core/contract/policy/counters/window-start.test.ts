@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { CounterWindow } from '../../../../../src/core/contract/policy/counters/counters.js';
+import type { CounterWindow } from '../../../../../src/core/contract/run/counter-fact.js';
 import {
   isTimeZone,
   slidingLength,
