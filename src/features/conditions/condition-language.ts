@@ -24,8 +24,8 @@ import {
   withoutCondition,
   type IndexedConditions,
 } from './indexed-conditions.js';
-import { queriesOf } from '../../core/policy/counters/counter-queries.js';
-import { loadCounters } from './load-counters.js';
+import { queriesOf } from './counters/counter-queries.js';
+import { loadCounters } from './counters/load-counters.js';
 
 export const CEDAR_CONDITIONS: ConditionLanguage = { load, engineVersion };
 

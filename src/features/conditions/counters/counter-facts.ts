@@ -1,4 +1,4 @@
-import type { LedgerFactsSource } from '../ledger-facts.js';
+import type { LedgerFactsSource } from '../../../engine/ledger-facts.js';
 import { LedgerCounters } from './ledger-counters.js';
 import { loadBook } from './read-counters.js';
 import { SharedCounters } from './shared-counters.js';

@@ -1,9 +1,9 @@
 // The policy file counters.yaml: what counters count.
 
 import Type, { type Static } from 'typebox';
-import { COUNTERS_MAX, CounterName } from '../../run/counter-fact.js';
-import { closed, OneOf } from '../../shapes.js';
-import { policyHeader } from '../policy-header.js';
+import { COUNTERS_MAX, CounterName } from '../../../core/contract/run/counter-fact.js';
+import { closed, OneOf } from '../../../core/contract/shapes.js';
+import { policyHeader } from '../../../core/contract/policy/policy-header.js';
 
 /** Whose steps a counter counts together. */
 const COUNTER_SUBJECTS = ['run', 'tree', 'case', 'actor', 'role'] as const;

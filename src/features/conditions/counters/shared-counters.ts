@@ -15,13 +15,23 @@
 //   V6. Counters over a run or a tree need no version: only entries of the tree change them, and its length is
 //       compared.
 
-import type { Decision } from '../../kernel/decision.js';
-import type { Tree } from '../../kernel/tree.js';
-import type { CounterFact } from '../../core/contract/run/counter-fact.js';
-import { sharedCounterKeys } from '../../core/policy/counters/counter-queries.js';
-import { FACT_ID_PREFIX, isFactId, type SharedFactStore, type SharedLedgerFacts } from '../ledger-facts.js';
-import type { AppendStatus, QuotaChange, SharedAppend, SharedBatch } from '../ports/ledger/shared-store.js';
-import type { Submission } from '../tree-engine.js';
+import type { Decision } from '../../../kernel/decision.js';
+import type { Tree } from '../../../kernel/tree.js';
+import type { CounterFact } from '../../../core/contract/run/counter-fact.js';
+import { sharedCounterKeys } from './counter-queries.js';
+import {
+  FACT_ID_PREFIX,
+  isFactId,
+  type SharedFactStore,
+  type SharedLedgerFacts,
+} from '../../../engine/ledger-facts.js';
+import type {
+  AppendStatus,
+  QuotaChange,
+  SharedAppend,
+  SharedBatch,
+} from '../../../engine/ports/ledger/shared-store.js';
+import type { Submission } from '../../../engine/tree-engine.js';
 import { accountKey, treeOf } from './counter-book.js';
 import { joinChecks } from './join-checks.js';
 import { withCounters } from './ledger-counters.js';

@@ -1,8 +1,8 @@
-import type { Decision } from '../../kernel/decision.js';
-import { findFactsRequest } from '../../kernel/sandbox-changes.js';
-import type { Tree } from '../../kernel/tree.js';
-import type { FactStore, LedgerFacts } from '../ledger-facts.js';
-import type { Submission } from '../tree-engine.js';
+import type { Decision } from '../../../kernel/decision.js';
+import { findFactsRequest } from '../../../kernel/sandbox-changes.js';
+import type { Tree } from '../../../kernel/tree.js';
+import type { FactStore, LedgerFacts } from '../../../engine/ledger-facts.js';
+import type { Submission } from '../../../engine/tree-engine.js';
 import type { CounterBook } from './counter-book.js';
 import { loadBook } from './read-counters.js';
 

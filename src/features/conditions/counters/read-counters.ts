@@ -1,11 +1,11 @@
 // Reads from the ledger what counters need.
 
-import { nameInTree } from '../../core/contract/entry-name.js';
-import type { Entry } from '../../core/contract/run/entry.js';
-import { LedgerError } from '../../core/errors.js';
-import { checkEntry } from '../../core/ledger/verification/check-entry.js';
-import type { FactStore } from '../ledger-facts.js';
-import type { StoredEntry, TreeEntry } from '../ports/ledger/ledger-store.js';
+import { nameInTree } from '../../../core/contract/entry-name.js';
+import type { Entry } from '../../../core/contract/run/entry.js';
+import { LedgerError } from '../../../core/errors.js';
+import { checkEntry } from '../../../core/ledger/verification/check-entry.js';
+import type { FactStore } from '../../../engine/ledger-facts.js';
+import type { StoredEntry, TreeEntry } from '../../../engine/ports/ledger/ledger-store.js';
 import { CounterBook } from './counter-book.js';
 
 /** A book with all entries of the log. @throws LedgerError */

@@ -1,11 +1,11 @@
 // Which counters a step depends on, and what it adds to them.
 
-import type { CountedAction, Counter } from '../../contract/policy/counters/counters.js';
-import type { CounterQuery, UncountableReason } from '../../contract/run/counter-fact.js';
-import { lookOf } from '../../contract/person.js';
-import type { RunContext } from '../../contract/run/run-context.js';
-import type { ConditionedPolicy, ConditionedStep } from '../conditions.js';
-import { argumentAt, namedArguments } from '../read-argument.js';
+import type { CountedAction, Counter } from './counters-policy.js';
+import type { CounterQuery, UncountableReason } from '../../../core/contract/run/counter-fact.js';
+import { lookOf } from '../../../core/contract/person.js';
+import type { RunContext } from '../../../core/contract/run/run-context.js';
+import type { ConditionedPolicy, ConditionedStep } from '../../../core/policy/conditions.js';
+import { argumentAt, namedArguments } from '../../../core/policy/read-argument.js';
 
 /** What the file of counters says. Core has only their names: `loadCounters` is the only source of counters. */
 const countersOf = ({ counters }: ConditionedPolicy): readonly Counter[] => (counters?.all ?? []) as readonly Counter[];
