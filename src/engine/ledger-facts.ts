@@ -1,5 +1,5 @@
-// Facts that a decision needs of the ledger itself: what earlier steps have done. The feature `conditions` has them, and
-// is installed before the first policy that needs them is loaded. An engine none of whose policies needs them has none.
+// Facts that a decision needs of the ledger itself: what earlier steps have done. The feature `conditions` has them; it
+// is installed before the first policy that needs them is loaded. An engine whose policies need none has none.
 
 import { InvariantError } from '../core/errors.js';
 import { needsLedgerFacts } from '../core/policy/conditions.js';

@@ -11,7 +11,8 @@
 //   T5. If other workers write to the same trees, marks are looked up after the tree was read. A mark that another
 //       worker adds later comes with entries, so the commit of this tick finds that it was overtaken. An input whose
 //       tree is found only after the marks were looked up waits for the next tick.
-//   T6. An input whose facts of the ledger cannot be read yet waits for the next tick, with all later inputs of its tree.
+//   T6. An input that needs facts of the ledger which cannot be read yet waits for the next tick, with all later inputs
+//       of its tree.
 
 import { isOpeningInput } from '../../core/contract/run/entry.js';
 import type { OverlayFact } from '../../core/contract/policy/overlay.js';
@@ -231,7 +232,7 @@ export class Tick {
     }
   }
 
-  /** Reservations and facts of the ledger are added only just before a decision, so that earlier ones of this tick count. */
+  /** Both are added only just before a decision, so that earlier ones of this tick count. */
   #withFacts(tree: Tree, submission: Submission, now: string): Submission {
     const { reservations, ledgerFacts } = this.#options;
     const reserved = reservations.addReserved(tree, this.#withSandboxFacts(tree, submission));

@@ -4,9 +4,9 @@
 //   W1. A tree that this worker has lost several times in a row is decided under its lock, so that no worker starves.
 //   W2. A batch whose commit has an unknown outcome is sent again as it is. Deciding again could lose the replies of
 //       results.
-//       If the store then refuses a decision that depends on reservations or facts of the ledger, the first send may still arrive
-//       and fit, because what is compared changes. So this worker is over and joins again, and the next settlement of
-//       its leases finds what has arrived.
+//       If the store then refuses a decision that depends on reservations or facts of the ledger, the first send may
+//       still arrive and fit, because what is compared changes. So this worker is over and joins again, and the next
+//       settlement of its leases finds what has arrived.
 //   W3. An effect is performed by the worker that committed its decision, and only while that worker stands: right
 //       after the commit was sent, or after asking the store. Another worker settles it only when this one is over, and
 //       a grace period later (`GRACE_MS`).
