@@ -53,7 +53,7 @@ const READS: Readonly<Record<string, string>> = {
   'src/interfaces/cli/create-contract.ts process.pid': DRAFT,
   'src/interfaces/cli/create-contract.ts readdir': 'sorted',
   'src/interfaces/cli/templates.ts readdir': 'sorted',
-  'src/core/contract/policy/counters/window-start.ts Intl': 'time zones: each decision records when its window began',
+  'src/features/conditions/counters/window-start.ts Intl': 'time zones: each decision records when its window began',
   'src/features/policy-lint/commands/policy-pin-command.ts process.pid': DRAFT,
   'src/features/policy-lint/commands/policy-pin-command.ts readdir': 'sorted',
   'src/interfaces/cli/proposal-loop.ts node:timers/promises': WAIT,

@@ -33,7 +33,7 @@ const MODULES = {
   schemas: 'src/published/schema-documents.js',
   upstreams: 'src/core/contract/policy/upstreams.js',
   overlay: 'src/core/contract/policy/overlay.js',
-  counters: 'src/core/contract/policy/counters/counters.js',
+  counters: 'src/features/conditions/counters/counters-policy.js',
   policyTest: 'src/features/simulation/policy-test-file.js',
   faults: 'src/core/contract/fault.js',
   problems: 'src/interfaces/service/problems.js',

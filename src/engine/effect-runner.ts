@@ -29,7 +29,7 @@ interface ReservationTracker {
   clear(): void;
 }
 
-/** The answer to a request for counters only. */
+/** The answer to a request that is not about the sandbox. */
 const NO_FACTS: SandboxFacts = { paths: [], usage: null };
 const UNKNOWN_OUTCOME: EffectOutcome = { status: 'unknown' };
 

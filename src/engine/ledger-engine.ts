@@ -97,7 +97,7 @@ export class LedgerEngine implements TreeEngine {
     this.#tickOptions = {
       store: options.store,
       trees: this.#trees,
-      ...{ effectRunner: this.#effectRunner, reservations: this.#reservations, counters: writer.counters },
+      ...{ effectRunner: this.#effectRunner, reservations: this.#reservations, ledgerFacts: writer.ledgerFacts },
       ...{ secrets: options.secrets, observer: options.tickObserver, overlay: options.overlay },
       timestamps: this.#timestamps,
       sharesTrees: writer.sharesTrees,

@@ -9,6 +9,7 @@ import { CONDITIONS, installConditionLanguage, type ConditionLanguage } from '..
 import type { PolicyLinter } from '../core/policy/files/policy-linter.js';
 import { DECISION_POINTS, installDecisionPoints, type DecisionPointRules } from '../core/policy/decision-queries.js';
 import { mayHaveKey } from '../core/policy/files/may-have-key.js';
+import { installLedgerFacts, type LedgerFactsSource } from '../engine/ledger-facts.js';
 import { installTreeFeature, type TreeFeature } from '../kernel/tree-feature.js';
 
 const install = async (loading: Promise<TreeFeature>): Promise<void> => {
@@ -19,8 +20,14 @@ const install = async (loading: Promise<TreeFeature>): Promise<void> => {
 const installWithoutRecords = (feature: string): void => {
   installVocabulary({ feature, inputs: {}, entries: {} });
 };
-const installLanguage = async (loading: Promise<ConditionLanguage>): Promise<void> => {
-  installConditionLanguage(await loading);
+/** Only conditions read facts of the ledger, so one feature has both. */
+const installConditions = async (
+  language: Promise<ConditionLanguage>,
+  ledgerFacts: Promise<LedgerFactsSource>,
+): Promise<void> => {
+  const loaded = await Promise.all([language, ledgerFacts]);
+  installConditionLanguage(loaded[0]);
+  installLedgerFacts(loaded[1]);
   installWithoutRecords(CONDITIONS);
 };
 const installCallRules = async (loading: Promise<CallDecider>): Promise<void> => {
@@ -80,7 +87,10 @@ export const FEATURES: readonly Feature[] = [
     inTrees: {
       isNeededBy: ({ conditions, counters }) => conditions !== undefined || counters !== undefined,
       load: () =>
-        installLanguage(import('./conditions/condition-language.js').then(({ CEDAR_CONDITIONS }) => CEDAR_CONDITIONS)),
+        installConditions(
+          import('./conditions/condition-language.js').then(({ CEDAR_CONDITIONS }) => CEDAR_CONDITIONS),
+          import('./conditions/counters/counter-facts.js').then(({ COUNTER_FACTS }) => COUNTER_FACTS),
+        ),
     },
     commands: async () => (await import('./conditions/commands/condition-commands.js')).CONDITION_COMMANDS,
   },

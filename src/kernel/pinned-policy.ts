@@ -12,7 +12,7 @@ import {
   type Catalogue,
 } from '../core/contract/policy/catalogue.js';
 import { sha256 } from '../core/contract/hash.js';
-import { mapOptional, optionalValues } from '../core/contract/policy/pins.js';
+import { optionalValues, toOptionalFiles } from '../core/contract/policy/pins.js';
 import type { OpenInput } from '../core/contract/run/entry.js';
 import { loadFeaturesOfPolicy } from '../core/contract/run/feature-vocabulary.js';
 import { isJsonObject } from '../core/contract/json.js';
@@ -32,16 +32,16 @@ const machines = new WeakMap<Policy, Machines>();
 const rootMachines = new WeakMap<Policy, Map<RootMachine, AnyStateMachine>>();
 
 /**
- * Builds the policy from the artifacts of an `open`; the fourth registers additional actions, the fifth
- * has the conditions, and the sixth the counters.
+ * Builds the policy from the artifacts of an `open`; the fourth registers additional actions, and
+ * the optional files follow in their order.
  * @throws PolicyError POLICY_INVALID; LedgerError LEDGER_OF_LATER_VERSION or LEDGER_UNSUPPORTED if this installation
  * cannot evaluate it, which says nothing about the tree
  */
-export function policyOf([lanes, roles, actions, definitions, conditions, counters]: readonly Artifact[]): Policy {
+export function policyOf([lanes, roles, actions, definitions, ...others]: readonly Artifact[]): Policy {
   if (lanes === undefined || roles === undefined || actions === undefined) {
     throw new InvariantError('`open` must bring the lanes, roles and actions policies');
   }
-  const key = [lanes, roles, actions, definitions, conditions, counters]
+  const key = [lanes, roles, actions, definitions, ...others]
     .map((artifact) => (artifact === undefined ? '' : hashOf(artifact)))
     .join(' ');
   const known = policies.get(key);
@@ -50,12 +50,12 @@ export function policyOf([lanes, roles, actions, definitions, conditions, counte
     lanes: lanes.bytes,
     roles: roles.bytes,
     actions: actions.bytes,
-    ...mapOptional({ conditions, counters }, ({ bytes }) => bytes),
+    ...toOptionalFiles(others.map(({ bytes }) => bytes)),
   };
   const pinned = definitions === undefined ? null : parseDefinitions(definitions);
   const catalogue = readCatalogue(pinned);
   const flags = readFlags(pinned);
-  if (conditions !== undefined) checkEngine(pinned);
+  if (files.conditions !== undefined) checkEngine(pinned);
   const policy = { ...requireSupport(() => loadPolicy(files, catalogue)), flags };
   if (policies.size >= POLICIES_MAX) policies.clear();
   policies.set(key, policy);
@@ -71,8 +71,8 @@ export function loadPinnedFeatures(contents: readonly StoredArtifact[]): Promise
     isWithheld(artifact) ? undefined : artifact,
   );
   // Other content of an opening follows the policies.
-  const [conditions, counters] = others.filter((artifact) => artifact?.kind === 'policy');
-  return loadFeaturesOfPolicy({ lanes, roles, actions, conditions, counters });
+  const optional = toOptionalFiles(others.filter((artifact) => artifact?.kind === 'policy'));
+  return loadFeaturesOfPolicy({ lanes, roles, actions, ...optional });
 }
 
 /** The policy of an `open` without its optional files, which need a feature. */

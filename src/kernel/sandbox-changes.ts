@@ -2,7 +2,6 @@ import { stepId } from '../../machines/agent.js';
 import type { StepMemory } from '../../machines/step-memory.js';
 import type { Effect, GatherRequest, SandboxRequest } from '../core/contract/run/effect.js';
 import { childRunId } from '../core/contract/run/run-context.js';
-import { sharedCounterKeys, type CounterAccountKey } from '../core/policy/counters/counter-queries.js';
 import type { Tree } from './tree.js';
 
 type DecidedChange = Pick<Effect, 'action' | 'args' | 'before' | 'case_id' | 'idempotency_key'>;
@@ -35,12 +34,6 @@ export function findPendingGather(tree: Tree, agent_run_id: string): SandboxRequ
 export function findFactsRequest(tree: Tree, agent_run_id: string): GatherRequest | null {
   const pendingCommand = tree.pending.find(({ kind, run_id }) => kind === 'gather' && run_id === agent_run_id);
   return pendingCommand?.kind === 'gather' ? pendingCommand.request : null;
-}
-
-/** What identifies the counters that steps of this agent run may have in common with other trees. */
-export function findSharedCounters(tree: Tree, agent_run_id: string): readonly CounterAccountKey[] {
-  const context = tree.run(agent_run_id)?.context;
-  return context === undefined || tree.policy === null ? [] : sharedCounterKeys(context, tree.policy);
 }
 
 function changeAwaitingRetry(tree: Tree, agent_run_id: string): readonly DecidedChange[] {

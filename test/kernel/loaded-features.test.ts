@@ -3,6 +3,7 @@
 
 import { expect, test } from '@jest/globals';
 import { installedVocabularies } from '../../src/core/contract/run/feature-vocabulary.js';
+import { findLedgerFacts } from '../../src/engine/ledger-facts.js';
 import { declareFeatures } from '../../src/features/declare-features.js';
 import { readGolden } from '../fixtures/golden-store.js';
 
@@ -17,4 +18,6 @@ test.each([
   const verdict = await readGolden(history, (reader) => reader.verify());
   expect(verdict).toMatchObject({ ok: true, verdict: 'verified' });
   expect(installedNames()).toContain(feature);
+  // Conditions alone read facts of the ledger.
+  expect(findLedgerFacts() !== null).toBe(feature === 'conditions');
 });

@@ -58,6 +58,7 @@ describe('a ledger whose policy needs a feature that is not installed', () => {
 
   test.each([
     ['conditions', NO_CONDITIONS],
+    ['counters', NO_CONDITIONS],
     ['call-rules', NO_HOOKS],
   ])('is verified but for its decisions, which are not checked: %s', async (history, missing) => {
     const verdict = await readGolden(history, (reader) => reader.verify());

@@ -3,12 +3,12 @@
 
 import type { ActionDefinition } from '../contract/policy/actions.js';
 import type { Catalogue } from '../contract/policy/catalogue.js';
-import type { CounterFact, Counter } from '../contract/policy/counters/counters.js';
 import type { JsonObject } from '../contract/json.js';
 import type { Label } from '../contract/policy/labels.js';
 import type { Lane } from '../contract/policy/lanes.js';
 import type { Group, Role } from '../contract/policy/roles.js';
 import type { OptionalFiles } from '../contract/policy/pins.js';
+import type { CounterFact, CounterQuery } from '../contract/run/counter-fact.js';
 import type { PathFact } from '../contract/run/effect.js';
 import type { ConcernedCase } from '../contract/run/operator-act.js';
 import type { RunContext } from '../contract/run/run-context.js';
@@ -23,8 +23,11 @@ export interface Conditions {
   readonly names: readonly string[];
   /** Whether the scope of a condition includes the action. */
   canApply(action: string): boolean;
-  /** Whether a condition that can apply to the action reads a counter. */
-  readsCounters(action: string): boolean;
+  /**
+   * The counters that a step depends on, or that count it.
+   * @param agent the run whose step it is
+   */
+  counterQueries(step: ConditionedStep, agent: RunContext, policy: ConditionedPolicy): readonly CounterQuery[];
   ofStep(request: ConditionedRequest, policy: ConditionedPolicy): ConditionVerdict;
   /** An act that concerns several cases is decided for each. */
   ofRun(run: ConditionedRun, policy: ConditionedPolicy): ConditionVerdict;
@@ -83,6 +86,12 @@ export interface CombinedObligation {
   readonly quorum: number;
   readonly approver_roles: readonly string[];
   readonly expires_minutes: number;
+}
+
+/** A step by its action, with the tool or table. */
+export interface ConditionedStep {
+  readonly name: string;
+  readonly args: JsonObject;
 }
 
 /** What a step asks for, as AUTHORIZE has checked it so far. */
@@ -144,10 +153,23 @@ export const conditionVerdict = (request: ConditionedRequest, policy: Conditione
 export const runConditionVerdict = (run: ConditionedRun, policy: ConditionedPolicy): ConditionVerdict =>
   policy.conditions?.ofRun(run, policy) ?? NONE;
 
-/** The counters of one policy. */
+/** The counters of one policy. What they count is known to the feature alone. */
 export interface Counters {
-  readonly all: readonly Counter[];
+  readonly all: readonly { readonly name: string }[];
 }
+
+/** Whether decisions under the policy need facts of the ledger besides those of their own tree. */
+export const needsLedgerFacts = ({ counters }: ConditionedPolicy): boolean => counters !== undefined;
+
+/** The counters that a step depends on, or that count it; none for a policy without them. */
+export const counterQueries = (
+  step: ConditionedStep,
+  agent: RunContext,
+  policy: ConditionedPolicy,
+): readonly CounterQuery[] =>
+  needsLedgerFacts(policy) ? (policy.conditions?.counterQueries(step, agent, policy) ?? NO_QUERIES) : NO_QUERIES;
+
+const NO_QUERIES: readonly CounterQuery[] = [];
 
 /** What the optional files of a policy say, and what is wrong with them. With a finding nothing of it may be used. */
 export interface LoadedConditions {

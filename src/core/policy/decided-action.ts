@@ -1,5 +1,5 @@
-// The names of the actions of steps by which conditions, counters and decision points are chosen: with the tool or
-// table that the arguments name.
+// The names of the actions of steps by which what a policy says of them is chosen: with the tool or table that the
+// arguments name.
 
 import type { Catalogue } from '../contract/policy/catalogue.js';
 import type { JsonObject } from '../contract/json.js';

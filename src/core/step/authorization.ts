@@ -17,10 +17,14 @@ import {
 } from '../policy/approval/approval-book.js';
 import { effectiveRule, obligationOf } from '../policy/approval/obligation.js';
 import { authorizeWithOverlay, BUDGET_CHECK } from '../policy/authorize-with-overlay.js';
-import { conditionVerdict, type ConditionedRequest, type ConditionVerdict } from '../policy/conditions.js';
+import {
+  conditionVerdict,
+  counterQueries,
+  type ConditionedRequest,
+  type ConditionVerdict,
+} from '../policy/conditions.js';
 import { decidedActionName } from '../policy/decided-action.js';
 import { decisionPointDenial, decisionQueries } from '../policy/decision-queries.js';
-import { counterQueries } from '../policy/counters/counter-queries.js';
 import { findFirstDenial, type CheckDescription, type OrderedCheck } from '../policy/ordered-check.js';
 import type { PrivilegedRequest } from '../policy/privileged-request.js';
 import type { Policy } from '../policy/policy.js';

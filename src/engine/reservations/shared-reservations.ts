@@ -29,7 +29,7 @@ import type {
   SharedLedgerStore,
 } from '../ports/ledger/shared-store.js';
 import type { EffectOutcome } from '../effect-runner.js';
-import { isCounterId } from '../counters/shared-counters.js';
+import { isFactId } from '../ledger-facts.js';
 import { withReserved } from '../tick/submissions.js';
 import type { Effects, Submission } from '../tree-engine.js';
 import { amountAt, amountOf, changedPaths, withoutTrailingSlash } from './case-reservations.js';
@@ -333,9 +333,9 @@ const combine = (
 const changing = (quotas: readonly QuotaChange[]): readonly QuotaChange[] =>
   ofCases(quotas).filter(({ reserved, released }) => reserved.length > 0 || released.length > 0);
 
-/** Versions of counters have the form of reservations. */
+/** Versions of facts of the ledger have the form of reservations. */
 const ofCases = (quotas: readonly QuotaChange[]): readonly QuotaChange[] =>
-  quotas.filter(({ case_id }) => !isCounterId(case_id));
+  quotas.filter(({ case_id }) => !isFactId(case_id));
 
 /** The key is the id of a mediated run's child: the step's run is two levels above. */
 const stepRunOf = (key: string): string => key.split('.').slice(0, -2).join('.');

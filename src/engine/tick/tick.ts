@@ -11,7 +11,8 @@
 //   T5. If other workers write to the same trees, marks are looked up after the tree was read. A mark that another
 //       worker adds later comes with entries, so the commit of this tick finds that it was overtaken. An input whose
 //       tree is found only after the marks were looked up waits for the next tick.
-//   T6. An input whose counters cannot be read yet waits for the next tick, with all later inputs of its tree.
+//   T6. An input that needs facts of the ledger which cannot be read yet waits for the next tick, with all later inputs
+//       of its tree.
 
 import { isOpeningInput } from '../../core/contract/run/entry.js';
 import type { OverlayFact } from '../../core/contract/policy/overlay.js';
@@ -24,8 +25,8 @@ import type { OverlaySource } from '../ports/overlay-source.js';
 import type { Secrets } from '../../core/contract/secrets.js';
 import { BatchBuilder } from './batch-builder.js';
 import { completeInput, toRecordedOverlay } from './complete-input.js';
-import type { EngineCounters } from '../counters/engine-counters.js';
 import type { EffectRunner } from '../effect-runner.js';
+import type { LazyLedgerFacts } from '../ledger-facts.js';
 import type { ParkedInputs } from '../parked-inputs.js';
 import type { Timestamps } from '../timestamps.js';
 import type { LiveTrees } from '../trees/live-trees.js';
@@ -42,7 +43,7 @@ export interface TickOptions {
   readonly trees: LiveTrees;
   readonly effectRunner: EffectRunner;
   readonly reservations: Reservations;
-  readonly counters: EngineCounters;
+  readonly ledgerFacts: LazyLedgerFacts;
   readonly secrets: Secrets;
   readonly timestamps: Timestamps;
   /** The emergency overlay (D1). */
@@ -90,7 +91,7 @@ export class Tick {
     this.tree_ids = [...new Set(items.map(({ tree_id }) => tree_id))];
     this.times = new TickTimes(options.observer);
     options.reservations.startTick();
-    options.counters.startTick();
+    options.ledgerFacts.created?.startTick();
     this.#marks = new MarkLookup(options.store, options.trees);
   }
 
@@ -126,7 +127,7 @@ export class Tick {
   async #decideInput(item: QueuedInput): Promise<void> {
     const { tree_id, submission } = item;
     const { input, rememberInputId } = submission;
-    const { store, trees, timestamps, secrets, counters, parked } = this.#options;
+    const { store, trees, timestamps, secrets, ledgerFacts, parked } = this.#options;
     const outcome = emptyOutcome(item);
     const mark =
       this.#marks.findInput(item) ?? (rememberInputId ? this.batch.findInput(tree_id, input.input_id) : null);
@@ -146,11 +147,12 @@ export class Tick {
       return;
     }
     if (input.kind === 'proposal' && isMidStep(tree, input.run_id) && parked?.park(item) === true) return;
-    if (counters.mustPostpone(tree, input)) {
+    const facts = ledgerFacts.for(tree);
+    if (facts?.mustPostpone(tree, input) === true) {
       this.#postpone(item);
       return;
     }
-    if (counters.mustPrepare(tree, input)) await counters.prepare(tree, input);
+    if (facts?.mustPrepare(tree, input) === true) await facts.prepare(tree, input);
     const at = tree.head.seq;
     const now = timestamps.now();
     // The batch has nothing of the tree yet, so its current state is committed.
@@ -230,10 +232,11 @@ export class Tick {
     }
   }
 
-  /** Reservations and counters are added only just before a decision, so that earlier ones of this tick count. */
+  /** Both are added only just before a decision, so that earlier ones of this tick count. */
   #withFacts(tree: Tree, submission: Submission, now: string): Submission {
-    const { reservations, counters } = this.#options;
-    return counters.addFacts(tree, reservations.addReserved(tree, this.#withSandboxFacts(tree, submission)), now);
+    const { reservations, ledgerFacts } = this.#options;
+    const reserved = reservations.addReserved(tree, this.#withSandboxFacts(tree, submission));
+    return ledgerFacts.for(tree)?.addFacts(tree, reserved, now) ?? reserved;
   }
 
   /** Decision points answer after some time, and the sandbox may have changed meanwhile: its facts are gathered now. */
@@ -251,7 +254,7 @@ export class Tick {
     const { tree_id } = tree;
     outcome.decisions.push(decision);
     this.#options.reservations.applyDecision(tree, decision);
-    this.#options.counters.applyDecision(tree, decision);
+    this.#options.ledgerFacts.created?.applyDecision(tree, decision);
     const ends = decision.ended.some(({ run_id }) => run_id === tree_id);
     outcome.ended ||= ends;
     outcome.checkpoint ||= ends || tree.policy?.knobs.checkpoints !== 'tree_end';
@@ -285,7 +288,7 @@ export class Tick {
     this.#broken.add(item.tree_id);
     this.#options.trees.drop(item.tree_id);
     this.#options.reservations.undo(item.tree_id);
-    this.#options.counters.undo();
+    this.#options.ledgerFacts.created?.undo();
     item.reject(error);
   }
 }

@@ -1,5 +1,5 @@
 import { recover, type RecoveringEngine } from '../recovery.js';
-import { LedgerCounters } from '../counters/ledger-counters.js';
+import { LazyLedgerFacts } from '../ledger-facts.js';
 import { QuotaReservations } from '../reservations/quota-reservations.js';
 import { commitBatch } from '../tick/commit-batch.js';
 import type { Tick } from '../tick/tick.js';
@@ -12,17 +12,17 @@ const NOTHING: ReadonlySet<string> = new Set();
 export class ExclusiveWriter implements LedgerWriter {
   readonly sharesTrees = false;
   readonly reservations = new QuotaReservations();
-  readonly counters: LedgerCounters;
+  readonly ledgerFacts: LazyLedgerFacts;
   readonly #parts: EngineParts;
   #epoch = 0;
 
   constructor(parts: EngineParts) {
     this.#parts = parts;
-    this.counters = new LedgerCounters(parts.store);
+    this.ledgerFacts = new LazyLedgerFacts((source) => source.ofOnlyWorker(parts.store));
   }
 
   async acquire(): Promise<void> {
-    this.counters.clear();
+    this.ledgerFacts.created?.clear();
     this.#epoch = await this.#parts.store.acquire();
   }
 

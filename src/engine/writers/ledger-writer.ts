@@ -1,7 +1,7 @@
 import type { Batch, CommitResult } from '../ports/ledger/ledger-store.js';
 import type { GrownTree } from '../ports/ledger/shared-store.js';
 import type { RecoveringEngine } from '../recovery.js';
-import type { EngineCounters } from '../counters/engine-counters.js';
+import type { LazyLedgerFacts } from '../ledger-facts.js';
 import type { Reservations } from '../reservations/quota-reservations.js';
 import type { LogLeaderOptions } from './log-leader.js';
 import type { Tick } from '../tick/tick.js';
@@ -43,7 +43,7 @@ export interface LedgerWriter {
   /** Whether other workers write to the same trees. */
   readonly sharesTrees: boolean;
   readonly reservations: Reservations;
-  readonly counters: EngineCounters;
+  readonly ledgerFacts: LazyLedgerFacts;
   /** Absent for the only writer, which integrates at every commit. */
   readonly leaderParts?: Pick<LogLeaderOptions, 'store' | 'clock' | 'log'> | undefined;
   /** The stored lengths of trees. Absent if no other worker extends them. */

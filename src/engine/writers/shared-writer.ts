@@ -4,9 +4,9 @@
 //   W1. A tree that this worker has lost several times in a row is decided under its lock, so that no worker starves.
 //   W2. A batch whose commit has an unknown outcome is sent again as it is. Deciding again could lose the replies of
 //       results.
-//       If the store then refuses a decision that depends on reservations or counters, the first send may still arrive
-//       and fit, because what is compared changes. So this worker is over and joins again, and the next settlement of
-//       its leases finds what has arrived.
+//       If the store then refuses a decision that depends on reservations or facts of the ledger, the first send may
+//       still arrive and fit, because what is compared changes. So this worker is over and joins again, and the next
+//       settlement of its leases finds what has arrived.
 //   W3. An effect is performed by the worker that committed its decision, and only while that worker stands: right
 //       after the commit was sent, or after asking the store. Another worker settles it only when this one is over, and
 //       a grace period later (`GRACE_MS`).
@@ -14,7 +14,7 @@
 //       are due, and leases of workers that are gone. A tree that a later version started is left to its workers.
 //   W5. While a commit is in flight, the next tick is decided without its trees. Commits are sent in the order of their
 //       ticks, but one that is sent again may follow a later one: they have no tree in common, and what they share, the
-//       reservations of cases and the counters, is compared by version (Q4).
+//       reservations of cases and the facts of the ledger, is compared by version (Q4).
 //   W6. Two workers may decide the same request in the same millisecond, and so to the byte. The store then finds the
 //       second batch present. Only a worker that sent it twice, and has the leases that the first one took, committed
 //       it.
@@ -27,8 +27,7 @@ import type {
   SharedBatch,
   SharedLedgerStore,
 } from '../ports/ledger/shared-store.js';
-import { joinChecks } from '../counters/join-checks.js';
-import { isCounterId, SharedCounters } from '../counters/shared-counters.js';
+import { LazyLedgerFacts, type SharedLedgerFacts } from '../ledger-facts.js';
 import { SharedReservations } from '../reservations/shared-reservations.js';
 import { isOutcomeUnknown, sendUntilKnown } from '../tick/commit-batch.js';
 import type { Tick } from '../tick/tick.js';
@@ -54,7 +53,7 @@ type Parts = Pick<EngineParts, 'clock' | 'log' | 'effects' | 'meter'>;
 export class SharedWriter implements LedgerWriter {
   readonly sharesTrees = true;
   readonly reservations: SharedReservations;
-  readonly counters: SharedCounters;
+  readonly ledgerFacts: LazyLedgerFacts<SharedLedgerFacts>;
   readonly leaderParts: NonNullable<LedgerWriter['leaderParts']>;
   readonly treeLengths: (tree_ids: readonly string[]) => Promise<readonly number[]>;
   readonly #store: SharedLedgerStore;
@@ -78,14 +77,14 @@ export class SharedWriter implements LedgerWriter {
     this.#parts = parts;
     this.#settler = new LeaseSettler(store, parts, GRACE_MS);
     this.reservations = new SharedReservations(store, parts.effects);
-    this.counters = new SharedCounters(store);
+    this.ledgerFacts = new LazyLedgerFacts((source) => source.ofSharedWorker(store));
     this.leaderParts = { store, clock: parts.clock, log: parts.log };
     this.treeLengths = (tree_ids) => store.treeLengths(tree_ids);
     this.labelVersion = (case_id) => store.labelVersion(case_id);
   }
 
   async acquire(): Promise<void> {
-    this.counters.clear();
+    this.ledgerFacts.created?.clear();
     this.#workerId = await this.#store.join();
   }
 
@@ -105,7 +104,7 @@ export class SharedWriter implements LedgerWriter {
     if (batch.trees.length === 0) return null;
     this.#updateLabels(batch, statuses);
     await this.reservations.onCommitted(batch, statuses);
-    this.counters.onCommitted(batch, statuses);
+    this.ledgerFacts.created?.onCommitted(batch, statuses);
     return { ...this.#toCommitted(batch, statuses), sentAt };
   }
 
@@ -218,10 +217,12 @@ export class SharedWriter implements LedgerWriter {
       decisions.set(outcome.tree_id, [...(decisions.get(outcome.tree_id) ?? []), ...outcome.decisions]);
     }
     const { trees } = tick.batch.build(this.#workerId);
-    const quotas = joinChecks(
-      trees.map(({ tree_id }) => [...this.reservations.changesOf(tree_id), ...this.counters.changesOf(tree_id)]),
-      isCounterId,
-    );
+    const facts = this.ledgerFacts.created;
+    const changes = trees.map(({ tree_id }) => [
+      ...this.reservations.changesOf(tree_id),
+      ...(facts?.changesOf(tree_id) ?? []),
+    ]);
+    const quotas = facts?.joinChecks(changes) ?? changes;
     this.#batches += 1;
     const batch = {
       worker_id: this.#workerId,
@@ -238,7 +239,7 @@ export class SharedWriter implements LedgerWriter {
       }),
     };
     this.reservations.onSent(batch);
-    this.counters.onSent(batch);
+    facts?.onSent(batch);
     return batch;
   }
 

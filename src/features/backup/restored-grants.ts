@@ -2,10 +2,12 @@
 // what they counted then. A person confirms each, because the lost entries may have used them.
 
 import { LiveTrees } from '../../engine/trees/live-trees.js';
-import { loadBook } from '../../engine/counters/read-counters.js';
+import { findLedgerFacts, type FactTotal } from '../../engine/ledger-facts.js';
 import type { ApprovalVote } from '../../core/contract/run/approval.js';
 import type { RestoreInput } from '../../core/contract/run/input.js';
+import { loadFeaturesOfPolicy, missingFeatureError } from '../../core/contract/run/feature-vocabulary.js';
 import { usageError } from '../../core/errors.js';
+import { CONDITIONS } from '../../core/policy/conditions.js';
 import type { Tree } from '../../kernel/tree.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
 
@@ -54,13 +56,34 @@ export async function readRestoredGrants(store: GrantStore, tree_id: string): Pr
     add(tree);
     if (tree !== null) approvals.push(...approvalsOf(tree));
   }
-  const totals = (await loadBook(store)).totals();
+  const totals = await readTotals(store);
   for (const { name } of totals) names.add(name);
   const counters = [...names].sort().map((name) => ({
     name,
     values: totals.filter((total) => total.name === name).map(({ key, total }) => ({ key, total })),
   }));
   return { approvals, counters };
+}
+
+/**
+ * What counters have counted, also under the policies of ended trees.
+ * @throws LedgerError LEDGER_UNSUPPORTED if this installation cannot count it
+ */
+async function readTotals(store: GrantStore): Promise<readonly FactTotal[]> {
+  if (!(await hasCounted(store))) return [];
+  await loadFeaturesOfPolicy({ counters: ANY_FILE });
+  const source = findLedgerFacts();
+  if (source === null) throw missingFeatureError(CONDITIONS);
+  return source.readTotals(store);
+}
+const ANY_FILE = { bytes: new Uint8Array() };
+
+/** Whether an entry that is not archived records the value of a counter. */
+async function hasCounted(store: GrantStore): Promise<boolean> {
+  const first = (await store.archives.parts()).at(-1)?.size ?? 0;
+  for await (const { type, text } of store.log(first))
+    if (type === 'input' && text.includes('"kind":"facts"') && text.includes('"counters":[')) return true;
+  return false;
 }
 
 /** One tree at a time, without a cache. */

@@ -1,6 +1,6 @@
 // Why conditions could not be evaluated, for people: which condition, which attribute, and the cause.
 
-import type { CounterFact, UncountableReason } from '../../core/contract/policy/counters/counters.js';
+import type { CounterFact, UncountableReason } from '../../core/contract/run/counter-fact.js';
 import { toPrintable } from '../../core/contract/finding-text.js';
 import type { CedarFailure } from './cedar.js';
 import type { ParsedCondition } from './condition-file.js';

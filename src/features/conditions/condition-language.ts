@@ -1,10 +1,13 @@
 // The language of conditions as core asks it: Cedar, with the counters that conditions read.
 
 import type { OptionalFiles } from '../../core/contract/policy/pins.js';
+import type { CounterQuery } from '../../core/contract/run/counter-fact.js';
+import type { RunContext } from '../../core/contract/run/run-context.js';
 import type {
   ConditionedPolicy,
   ConditionedRequest,
   ConditionedRun,
+  ConditionedStep,
   ConditionLanguage,
   Conditions,
   ConditionVerdict,
@@ -21,7 +24,8 @@ import {
   withoutCondition,
   type IndexedConditions,
 } from './indexed-conditions.js';
-import { loadCounters } from './load-counters.js';
+import { queriesOf } from './counters/counter-queries.js';
+import { loadCounters } from './counters/load-counters.js';
 
 export const CEDAR_CONDITIONS: ConditionLanguage = { load, engineVersion };
 
@@ -52,9 +56,10 @@ class CedarConditions implements Conditions {
     return this.#indexed.forAction(action) !== null;
   }
 
-  readsCounters(action: string): boolean {
-    const applicable = this.#indexed.forAction(action);
-    return applicable !== null && applicable.reads.context?.has('counters') !== false;
+  counterQueries(step: ConditionedStep, agent: RunContext, policy: ConditionedPolicy): readonly CounterQuery[] {
+    const applicable = this.#indexed.forAction(step.name);
+    const isRead = applicable !== null && applicable.reads.context?.has('counters') !== false;
+    return queriesOf(step, agent, policy, isRead);
   }
 
   ofStep(request: ConditionedRequest, policy: ConditionedPolicy): ConditionVerdict {

@@ -16,15 +16,15 @@ import { domainsOf } from './domain-shape.js';
 import type { PrincipalIdentity } from './principal-names.js';
 import type { ReadNames } from './read-parts.js';
 import { extension, InexactValueError, recordToCedar, type RecordShape } from './value-shape.js';
-import type {
-  ConditionedPolicy,
-  ConditionedRequest,
-  ConditionedRun,
-  ConditionError,
-  ConditionVerdict,
+import {
+  counterQueries,
+  type ConditionedPolicy,
+  type ConditionedRequest,
+  type ConditionedRun,
+  type ConditionError,
+  type ConditionVerdict,
 } from '../../core/policy/conditions.js';
 import { decidedActionName } from '../../core/policy/decided-action.js';
-import { counterQueries } from '../../core/policy/counters/counter-queries.js';
 import { engineErrors, inexactErrors, type CounterReasons } from './condition-error.js';
 
 const NONE: ConditionVerdict = { kind: 'none' };

@@ -7,7 +7,7 @@ import { prepareHighRiskRun } from '../../../machines/high-risk-run.js';
 import { toPrivilegedWrite } from '../../../machines/mediated-memory.js';
 import { newStepMemory, type StepMemory } from '../../../machines/step-memory.js';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
-import type { CounterQuery } from '../../core/contract/policy/counters/counters.js';
+import type { CounterQuery } from '../../core/contract/run/counter-fact.js';
 import type { DecisionQuery } from '../../core/contract/policy/decision-points.js';
 import type { GatheredFacts, GatherRequest } from '../../core/contract/run/effect.js';
 import { stepDecisionOf } from '../../core/contract/run/phase.js';

@@ -1,7 +1,7 @@
 // The file of a decision table: requests, and what policy is expected to decide. `turnpike policy test` reads it.
 
 import Type, { type Static } from 'typebox';
-import { COUNTERS_MAX } from '../../core/contract/policy/counters/counters.js';
+import { COUNTERS_MAX } from '../../core/contract/run/counter-fact.js';
 import { DECISION_ANSWERS, DECISION_POINTS_MAX } from '../../core/contract/policy/decision-points.js';
 import { CONFIDENTIALITY_FLAGS, LABEL_CASES_MAX } from '../../core/contract/policy/labels.js';
 import { CaseId, closed, Identifier, OneOf } from '../../core/contract/shapes.js';

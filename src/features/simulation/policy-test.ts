@@ -6,7 +6,7 @@ import { artifactRef } from '../../core/contract/artifact-ref.js';
 import { toRecordedScopeValue } from '../../core/contract/free-text.js';
 import { sha256 } from '../../core/contract/hash.js';
 import type { Person } from '../../core/contract/person.js';
-import { counterFact } from '../../core/contract/policy/counters/counters.js';
+import { counterFact } from '../../core/contract/run/counter-fact.js';
 import type { DecisionFact, DecisionQuery } from '../../core/contract/policy/decision-points.js';
 import type { GatheredFacts, GatherRequest, PathFact } from '../../core/contract/run/effect.js';
 import type { RunContext } from '../../core/contract/run/run-context.js';

@@ -8,8 +8,8 @@ import type { GatherRequest, PathFact, SandboxFacts } from '../../../src/core/co
 import type { Entry, RecordedInput } from '../../../src/core/contract/run/entry.js';
 import type { PolicyTest } from '../../../src/features/simulation/policy-test-file.js';
 import type { Policy } from '../../../src/core/policy/policy.js';
-import { CounterBook } from '../../../src/engine/counters/counter-book.js';
-import { withCounters } from '../../../src/engine/counters/ledger-counters.js';
+import { CounterBook } from '../../../src/features/conditions/counters/counter-book.js';
+import { withCounters } from '../../../src/features/conditions/counters/ledger-counters.js';
 import type { Decision } from '../../../src/kernel/decision.js';
 import { findFactsRequest } from '../../../src/kernel/sandbox-changes.js';
 import { Tree } from '../../../src/kernel/tree.js';

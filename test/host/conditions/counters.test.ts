@@ -3,7 +3,7 @@
 
 import { afterEach, describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
-import type { CounterFact } from '../../../src/core/contract/policy/counters/counters.js';
+import type { CounterFact } from '../../../src/core/contract/run/counter-fact.js';
 import { ActionNotExecutedError } from '../../../src/core/errors.js';
 import { defineExternalTool, defineTool } from '../../../src/runtime/effects/define-effects.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';

@@ -37,13 +37,22 @@ export const optionalValues = <T>(files: OptionalFiles<T>): readonly T[] =>
   });
 
 /** What `convert` makes of each optional file that there is. */
-export const mapOptional = <T, R>(files: OptionalFiles<T>, convert: (value: T) => R): FoundFiles<R> => {
-  const { conditions, counters } = files;
-  return {
-    ...(conditions === undefined ? {} : { conditions: convert(conditions) }),
-    ...(counters === undefined ? {} : { counters: convert(counters) }),
-  };
-};
+export const mapOptional = <T, R>(files: OptionalFiles<T>, convert: (value: T) => R): FoundFiles<R> =>
+  toOptionalFiles(
+    OPTIONAL_FILE_KEYS.map((name) => {
+      const value = files[name];
+      return value === undefined ? undefined : convert(value);
+    }),
+  );
+
+/** The optional files that there are. @param values one for each, in the order in which a tree pins them */
+export const toOptionalFiles = <T>(values: readonly (T | undefined)[]): FoundFiles<T> =>
+  Object.fromEntries(
+    OPTIONAL_FILE_KEYS.flatMap((name, index) => {
+      const value = values[index];
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
 
 /** Which version of one policy file was loaded, and which source says so (C45). */
 export const Pin = Type.Object({ git_sha: GitSha, sha256: Sha256, source: OneOf(['git', 'manifest']) }, closed);

@@ -3,7 +3,7 @@
 import Type, { type Static } from 'typebox';
 import { EXECUTION_CAUSES, type ExecutionCause } from '../fault.js';
 import type { JsonObject } from '../json.js';
-import type { CounterFact, CounterQuery } from '../policy/counters/counters.js';
+import type { CounterFact, CounterQuery } from './counter-fact.js';
 import type { DecisionFact, DecisionQuery } from '../policy/decision-points.js';
 import { closed, Nullable, OneOf } from '../shapes.js';
 

@@ -9,7 +9,7 @@ import { OverlayFact } from '../policy/overlay.js';
 import { PinnedPolicies } from './pinned-policies.js';
 import { namedActorProperties } from '../person.js';
 import { EXPOSURES } from './response.js';
-import { COUNTERS_MAX, CounterFact } from '../policy/counters/counters.js';
+import { COUNTERS_MAX, CounterFact } from './counter-fact.js';
 import { DECISION_ANSWERS_MAX, DecisionFact } from '../policy/decision-points.js';
 import { SandboxAmount, SandboxFacts } from './effect.js';
 import { EXECUTION_CAUSES, type ExecutionCause } from '../fault.js';

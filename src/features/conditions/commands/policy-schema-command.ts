@@ -23,7 +23,7 @@ export const policySchema: CliCommand = {
   ],
   async run(args, io) {
     const { schemaToText } = await import('../cedar.js');
-    const { loadCounters } = await import('../load-counters.js');
+    const { loadCounters } = await import('../counters/load-counters.js');
     const schemas = await import('../condition-schema.js');
     const registrations = await readRegistrations(args, io);
     const { files } = await loadContract(findContractFolder(args, io), io, { registrations });

@@ -2,8 +2,8 @@
 // another tree must not be written without that step. The store compares each append with its own checks, so all of
 // them get the checks of all.
 
-import type { SandboxAmount } from '../../core/contract/run/effect.js';
-import type { QuotaChange } from '../ports/ledger/shared-store.js';
+import type { SandboxAmount } from '../../../core/contract/run/effect.js';
+import type { QuotaChange } from '../../../engine/ports/ledger/shared-store.js';
 
 /**
  * @param all what the appends of a batch change and depend on

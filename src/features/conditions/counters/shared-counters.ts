@@ -15,33 +15,32 @@
 //   V6. Counters over a run or a tree need no version: only entries of the tree change them, and its length is
 //       compared.
 
-import type { Decision } from '../../kernel/decision.js';
-import { findSharedCounters } from '../../kernel/sandbox-changes.js';
-import type { Tree } from '../../kernel/tree.js';
-import type { CounterFact } from '../../core/contract/policy/counters/counters.js';
+import type { Decision } from '../../../kernel/decision.js';
+import type { Tree } from '../../../kernel/tree.js';
+import type { CounterFact } from '../../../core/contract/run/counter-fact.js';
+import { sharedCounterKeys } from './counter-queries.js';
+import {
+  FACT_ID_PREFIX,
+  isFactId,
+  type SharedFactStore,
+  type SharedLedgerFacts,
+} from '../../../engine/ledger-facts.js';
 import type {
   AppendStatus,
   QuotaChange,
   SharedAppend,
   SharedBatch,
-  SharedLedgerStore,
-} from '../ports/ledger/shared-store.js';
-import type { Submission } from '../tree-engine.js';
+} from '../../../engine/ports/ledger/shared-store.js';
+import type { Submission } from '../../../engine/tree-engine.js';
 import { accountKey, treeOf } from './counter-book.js';
-import type { EngineCounters } from './engine-counters.js';
+import { joinChecks } from './join-checks.js';
 import { withCounters } from './ledger-counters.js';
 import { SharedCopy } from './shared-copy.js';
 
-type Store = Pick<SharedLedgerStore, 'log' | 'tree' | 'pending' | 'openTrees' | 'archives' | 'caseQuotas'>;
-
-/** No id of a case has this character. It is sorted after all of them, so counters are locked after cases. */
-const PREFIX = '~';
-/** Whether the version is that of a counter. */
-export const isCounterId = (case_id: string): boolean => case_id.startsWith(PREFIX);
-const counterId = (fact: Pick<CounterFact, 'name' | 'key'>): string => `${PREFIX}${accountKey(fact)}`;
+const counterId = (fact: Pick<CounterFact, 'name' | 'key'>): string => `${FACT_ID_PREFIX}${accountKey(fact)}`;
 
 /** Refuses the append of a tree of which the copy lacks entries. */
-const INCOMPLETE = `${PREFIX}incomplete`;
+const INCOMPLETE = `${FACT_ID_PREFIX}incomplete`;
 /** A version that no counter has: the copy may differ from the store. */
 const UNKNOWN_VERSION = '?';
 const NONE = { bytes: 0, files: 0 };
@@ -58,8 +57,8 @@ interface Draft {
   isChanged: boolean;
 }
 
-export class SharedCounters implements EngineCounters {
-  readonly #store: Store;
+export class SharedCounters implements SharedLedgerFacts {
+  readonly #store: SharedFactStore;
   #copy: SharedCopy | null = null;
   /** The version that the copy has of each counter. Absent: unknown. */
   readonly #versions = new Map<string, string>();
@@ -69,7 +68,7 @@ export class SharedCounters implements EngineCounters {
   /** The counters of batches in flight, by the versions that these give. */
   readonly #inFlight = new Map<string, ReadonlySet<string>>();
 
-  constructor(store: Store) {
+  constructor(store: SharedFactStore) {
     this.#store = store;
   }
 
@@ -139,6 +138,11 @@ export class SharedCounters implements EngineCounters {
     }));
   }
 
+  /** V2. */
+  joinChecks(all: readonly (readonly QuotaChange[])[]): readonly (readonly QuotaChange[])[] {
+    return joinChecks(all, isFactId);
+  }
+
   /** The next tick decides with the versions that the batch will give. */
   onSent({ trees, quota_version }: SharedBatch): void {
     const refused = trees.filter(isSurelyRefused);
@@ -176,7 +180,8 @@ export class SharedCounters implements EngineCounters {
   #unknown(tree: Tree, input: Submission['input']): readonly string[] {
     if (tree.policy?.counters === undefined || this.#isStale) return [];
     if (input.kind !== 'proposal' && input.kind !== 'facts') return [];
-    const ids = findSharedCounters(tree, input.run_id).map(counterId);
+    const context = tree.run(input.run_id)?.context;
+    const ids = context === undefined ? [] : sharedCounterKeys(context, tree.policy).map(counterId);
     return ids.filter((id) => !this.#versions.has(id));
   }
 
@@ -220,8 +225,8 @@ export class SharedCounters implements EngineCounters {
 }
 
 const counterIdsOf = (appends: readonly SharedAppend[]): readonly string[] =>
-  appends.flatMap(({ quotas }) => quotas.map(({ case_id }) => case_id).filter(isCounterId));
+  appends.flatMap(({ quotas }) => quotas.map(({ case_id }) => case_id).filter(isFactId));
 
 /** Whether the append depends on a counter whose version was unknown. */
 const isSurelyRefused = ({ quotas }: SharedAppend): boolean =>
-  quotas.some(({ case_id, version, isChecked }) => isChecked && version === UNKNOWN_VERSION && isCounterId(case_id));
+  quotas.some(({ case_id, version, isChecked }) => isChecked && version === UNKNOWN_VERSION && isFactId(case_id));

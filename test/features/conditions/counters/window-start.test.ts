@@ -1,11 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { CounterWindow } from '../../../../../src/core/contract/policy/counters/counters.js';
-import {
-  isTimeZone,
-  slidingLength,
-  windowStart,
-} from '../../../../../src/core/contract/policy/counters/window-start.js';
+import type { CounterWindow } from '../../../../src/core/contract/run/counter-fact.js';
+import { isTimeZone, slidingLength, windowStart } from '../../../../src/features/conditions/counters/window-start.js';
 
 const startOf = (window: CounterWindow, at: string): string =>
   new Date(windowStart(window, Date.parse(at))).toISOString();

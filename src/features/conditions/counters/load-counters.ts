@@ -1,14 +1,14 @@
 // The counters of a policy, read and checked. A counter says how much the steps of a run, a tree, a case, an actor or a
 // role have used so far; conditions read it.
 
-import type { Catalogue } from '../../core/contract/policy/catalogue.js';
-import { CountersPolicy, type CountedAction, type Counter } from '../../core/contract/policy/counters/counters.js';
-import { conditionActions, isStep, type ConditionAction } from './condition-schema.js';
-import type { RecordShape, ValueShape } from './value-shape.js';
-import { readPolicyFile, type NamedPolicyFile } from '../../core/policy/files/read-policy-file.js';
-import type { Counters } from '../../core/policy/conditions.js';
-import type { PolicyFinding } from '../../core/policy/files/policy-finding.js';
-import { isTimeZone } from '../../core/contract/policy/counters/window-start.js';
+import type { Catalogue } from '../../../core/contract/policy/catalogue.js';
+import { CountersPolicy, type CountedAction, type Counter } from './counters-policy.js';
+import { conditionActions, isStep, type ConditionAction } from '../condition-schema.js';
+import type { RecordShape, ValueShape } from '../value-shape.js';
+import { readPolicyFile, type NamedPolicyFile } from '../../../core/policy/files/read-policy-file.js';
+import type { Counters } from '../../../core/policy/conditions.js';
+import type { PolicyFinding } from '../../../core/policy/files/policy-finding.js';
+import { isTimeZone } from './window-start.js';
 
 /**
  * Reads any bytes: every mistake is a finding.

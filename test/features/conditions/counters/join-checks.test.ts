@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { joinChecks } from '../../../src/engine/counters/join-checks.js';
-import type { QuotaChange } from '../../../src/engine/ports/ledger/shared-store.js';
+import { joinChecks } from '../../../../src/features/conditions/counters/join-checks.js';
+import type { QuotaChange } from '../../../../src/engine/ports/ledger/shared-store.js';
 
 const NONE = { bytes: 0, files: 0 };
 const change = (case_id: string, version: string, more: Partial<QuotaChange> = {}): QuotaChange => ({

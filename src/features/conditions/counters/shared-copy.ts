@@ -3,13 +3,14 @@
 // entries than this one has decided, the copy has those of the other worker from the moment on at which it reads them:
 // what has been decided instead will be refused.
 
-import type { SealedEntry } from '../../core/contract/run/entry.js';
-import type { CounterFact } from '../../core/contract/policy/counters/counters.js';
-import type { LedgerStore, TreeEntry } from '../ports/ledger/ledger-store.js';
+import type { SealedEntry } from '../../../core/contract/run/entry.js';
+import type { CounterFact } from '../../../core/contract/run/counter-fact.js';
+import type { SharedFactStore } from '../../../engine/ledger-facts.js';
+import type { TreeEntry } from '../../../engine/ports/ledger/ledger-store.js';
 import { CounterBook, type AppliedEntry } from './counter-book.js';
 import { firstIndex, noteBeginning, readEntry } from './read-counters.js';
 
-type Store = Pick<LedgerStore, 'log' | 'tree' | 'pending' | 'openTrees' | 'archives'>;
+type Store = Omit<SharedFactStore, 'caseQuotas'>;
 
 /** How much is read of what is committed and not in the log. */
 const PENDING_MAX = 65_536;

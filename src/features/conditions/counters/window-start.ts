@@ -2,7 +2,7 @@
 // its time zone. Where a day has no midnight, because clocks are set forward, it begins at its first moment; where
 // midnight comes twice, at the first of the two.
 
-import type { CounterWindow } from './counters.js';
+import type { CounterWindow } from '../../../core/contract/run/counter-fact.js';
 
 const UNITS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const HOUR = UNITS.h;

@@ -1,7 +1,7 @@
 // A policy under which the writes of a case are limited by counters.
 
-import type { Artifact } from '../../../src/core/contract/artifact-ref.js';
-import { editedPolicy } from '../../fixtures/tree.js';
+import type { Artifact } from '../../../../src/core/contract/artifact-ref.js';
+import { editedPolicy } from '../../../fixtures/tree.js';
 
 /** How many writes of a case can begin within a minute, and how many of one actor and one tree in all. */
 export const WRITES_PER_MINUTE = 7;

@@ -2,7 +2,7 @@
 // have an order. Of what was committed together, the log has each tree as a whole, so there the time of each decision
 // gives the order.
 
-import type { Entry } from '../../../src/core/contract/run/entry.js';
+import type { Entry } from '../../../../src/core/contract/run/entry.js';
 
 interface Step {
   readonly at: string;

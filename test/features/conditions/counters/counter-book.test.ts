@@ -1,8 +1,8 @@
 // A window that reaches into archived entries has no value: a limit must not be opened by an archive.
 
 import { expect, test } from '@jest/globals';
-import { CounterBook } from '../../../src/engine/counters/counter-book.js';
-import type { CounterQuery } from '../../../src/core/contract/policy/counters/counters.js';
+import { CounterBook } from '../../../../src/features/conditions/counters/counter-book.js';
+import type { CounterQuery } from '../../../../src/core/contract/run/counter-fact.js';
 
 const hour: CounterQuery = { name: 'a', key: 'case:c', window: { sliding: '1h' }, adds: 1 };
 const always: CounterQuery = { name: 'a', key: 'case:c', adds: 1 };

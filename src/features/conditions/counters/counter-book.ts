@@ -7,16 +7,17 @@
 //       nothing.
 //   N4. Steps are kept for as long as the longest window. Counters without a window need only their sum.
 
-import { windowStart } from '../../core/contract/policy/counters/window-start.js';
+import { windowStart } from './window-start.js';
 import {
   counterFact,
   type CounterFact,
   type CounterQuery,
   type CounterWindow,
-} from '../../core/contract/policy/counters/counters.js';
-import type { Entry, FactsInput, RecordedInput } from '../../core/contract/run/entry.js';
-import type { StepTrace } from '../../core/contract/run/step-trace.js';
-import type { TreeEntry } from '../../core/ledger/readable-ledger.js';
+} from '../../../core/contract/run/counter-fact.js';
+import type { Entry, FactsInput, RecordedInput } from '../../../core/contract/run/entry.js';
+import type { StepTrace } from '../../../core/contract/run/step-trace.js';
+import type { TreeEntry } from '../../../core/ledger/readable-ledger.js';
+import type { FactTotal } from '../../../engine/ledger-facts.js';
 import { CounterAccount } from './counter-account.js';
 
 const UNKNOWN_MAX = 65_536;
@@ -84,7 +85,7 @@ export class CounterBook {
   }
 
   /** What each counter has counted of each subject, of all time. */
-  totals(): readonly { readonly name: string; readonly key: string; readonly total: number }[] {
+  totals(): readonly FactTotal[] {
     return [...this.#accounts].map(([id, { total }]) => {
       const [name = '', ...key] = id.split(' ');
       return { name, key: key.join(' '), total: Math.max(0, total) };

@@ -1,17 +1,17 @@
 // Two workers that count: only those that read or change the same counter overtake each other.
 
 import { afterEach, expect, test } from '@jest/globals';
-import { ephemeralKey } from '../../../src/stores/keys/session-key.js';
-import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
-import { memorySharedStore } from '../../../src/stores/memory/memory-shared-store.js';
-import { MemoryState } from '../../../src/stores/memory/memory-state.js';
-import { winstonLog } from '../../../src/system/winston-log.js';
-import { artifactRef, type Artifact } from '../../../src/core/contract/artifact-ref.js';
-import { sharedEngine } from '../../../src/engine/shared.js';
-import type { TreeEngine } from '../../../src/engine/tree-engine.js';
-import { ManualClock } from '../../fixtures/manual-clock.js';
-import { ABSENT, proposal } from '../../fixtures/tree.js';
-import { start, turns } from '../start-tree.js';
+import { ephemeralKey } from '../../../../src/stores/keys/session-key.js';
+import { memoryHeadStore } from '../../../../src/stores/memory/memory-head-store.js';
+import { memorySharedStore } from '../../../../src/stores/memory/memory-shared-store.js';
+import { MemoryState } from '../../../../src/stores/memory/memory-state.js';
+import { winstonLog } from '../../../../src/system/winston-log.js';
+import { artifactRef, type Artifact } from '../../../../src/core/contract/artifact-ref.js';
+import { sharedEngine } from '../../../../src/engine/shared.js';
+import type { TreeEngine } from '../../../../src/engine/tree-engine.js';
+import { ManualClock } from '../../../fixtures/manual-clock.js';
+import { ABSENT, proposal } from '../../../fixtures/tree.js';
+import { start, turns } from '../../../engine/start-tree.js';
 import { COUNTED_WRITES } from './counted-writes.js';
 import '../../fixtures/conditions.js';
 

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { CounterAccount, type CountedStep } from '../../../src/engine/counters/counter-account.js';
+import { CounterAccount, type CountedStep } from '../../../../src/features/conditions/counters/counter-account.js';
 
 type Change =
   | { readonly kind: 'add' | 'remove'; readonly at: number; readonly adds: number }

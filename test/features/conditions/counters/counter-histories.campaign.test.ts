@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
-import type { SharedBatch, SharedLedgerStore } from '../../../src/engine/ports/ledger/shared-store.js';
-import { FaultySharedStore } from '../../fixtures/faulty-shared-store.js';
+import type { SharedBatch, SharedLedgerStore } from '../../../../src/engine/ports/ledger/shared-store.js';
+import { FaultySharedStore } from '../../../fixtures/faulty-shared-store.js';
 import { countHistories } from './counter-histories.js';
 
 const MS_MAX = 600_000;

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
-import type { SealedEntry } from '../../../src/core/contract/run/entry.js';
-import { SharedCopy } from '../../../src/engine/counters/shared-copy.js';
+import type { SealedEntry } from '../../../../src/core/contract/run/entry.js';
+import { SharedCopy } from '../../../../src/features/conditions/counters/shared-copy.js';
 
 const FACT = { name: 'steps', used: 0, since: null, adds: 1 };
 

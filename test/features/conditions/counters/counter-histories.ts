@@ -1,8 +1,8 @@
 // Short histories of counters: three trees of one case, one to three workers, deaths, cuts, unknown outcomes and lost
 // commits. Every recorded value is compared with a recount of the ledger (`recount.ts`).
 
-import type { SharedLedgerStore } from '../../../src/engine/ports/ledger/shared-store.js';
-import { simulateCluster } from '../cluster/cluster-simulation.js';
+import type { SharedLedgerStore } from '../../../../src/engine/ports/ledger/shared-store.js';
+import { simulateCluster } from '../../../engine/cluster/cluster-simulation.js';
 
 export interface CounterHistoriesOptions {
   readonly histories: number;

@@ -1,24 +1,23 @@
-import type { Decision } from '../../kernel/decision.js';
-import { findFactsRequest } from '../../kernel/sandbox-changes.js';
-import type { Tree } from '../../kernel/tree.js';
-import type { LedgerStore } from '../ports/ledger/ledger-store.js';
-import type { Submission } from '../tree-engine.js';
+import type { Decision } from '../../../kernel/decision.js';
+import { findFactsRequest } from '../../../kernel/sandbox-changes.js';
+import type { Tree } from '../../../kernel/tree.js';
+import type { FactStore, LedgerFacts } from '../../../engine/ledger-facts.js';
+import type { Submission } from '../../../engine/tree-engine.js';
 import type { CounterBook } from './counter-book.js';
-import type { EngineCounters } from './engine-counters.js';
 import { loadBook } from './read-counters.js';
 
 /**
  * The counters of the only worker: loaded from the ledger before the first decision that needs them, and kept up to
  * date with every decision after it.
  */
-export class LedgerCounters implements EngineCounters {
-  readonly #store: Pick<LedgerStore, 'log' | 'openTrees' | 'archives'>;
+export class LedgerCounters implements LedgerFacts {
+  readonly #store: FactStore;
   /** Null: not loaded. */
   #book: CounterBook | null = null;
   /** Whether the book has something that the ledger lacks. */
   #isStale = false;
 
-  constructor(store: Pick<LedgerStore, 'log' | 'openTrees' | 'archives'>) {
+  constructor(store: FactStore) {
     this.#store = store;
   }
 

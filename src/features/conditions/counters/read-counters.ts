@@ -1,14 +1,15 @@
 // Reads from the ledger what counters need.
 
-import { nameInTree } from '../../core/contract/entry-name.js';
-import type { Entry } from '../../core/contract/run/entry.js';
-import { LedgerError } from '../../core/errors.js';
-import { checkEntry } from '../../core/ledger/verification/check-entry.js';
-import type { LedgerStore, StoredEntry, TreeEntry } from '../ports/ledger/ledger-store.js';
+import { nameInTree } from '../../../core/contract/entry-name.js';
+import type { Entry } from '../../../core/contract/run/entry.js';
+import { LedgerError } from '../../../core/errors.js';
+import { checkEntry } from '../../../core/ledger/verification/check-entry.js';
+import type { FactStore } from '../../../engine/ledger-facts.js';
+import type { StoredEntry, TreeEntry } from '../../../engine/ports/ledger/ledger-store.js';
 import { CounterBook } from './counter-book.js';
 
 /** A book with all entries of the log. @throws LedgerError */
-export async function loadBook(store: Pick<LedgerStore, 'log' | 'openTrees' | 'archives'>): Promise<CounterBook> {
+export async function loadBook(store: FactStore): Promise<CounterBook> {
   const first = await firstIndex(store);
   const book = new CounterBook(first === 0);
   for await (const stored of store.log(first)) {
@@ -22,7 +23,7 @@ export async function loadBook(store: Pick<LedgerStore, 'log' | 'openTrees' | 'a
 }
 
 /** The index of the first entry that is not archived. */
-export const firstIndex = async (store: Pick<LedgerStore, 'archives'>): Promise<number> =>
+export const firstIndex = async (store: Pick<FactStore, 'archives'>): Promise<number> =>
   (await store.archives.parts()).at(-1)?.size ?? 0;
 
 /** Notes the time of the first input that was not archived. Call it with each entry of the log. */

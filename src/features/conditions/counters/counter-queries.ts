@@ -1,41 +1,29 @@
 // Which counters a step depends on, and what it adds to them.
 
-import type { JsonObject } from '../../contract/json.js';
-import type {
-  CountedAction,
-  Counter,
-  CounterQuery,
-  UncountableReason,
-} from '../../contract/policy/counters/counters.js';
-import { lookOf } from '../../contract/person.js';
-import type { RunContext } from '../../contract/run/run-context.js';
-import type { ConditionedPolicy } from '../conditions.js';
-import { argumentAt, namedArguments } from '../read-argument.js';
+import type { CountedAction, Counter } from './counters-policy.js';
+import type { CounterQuery, UncountableReason } from '../../../core/contract/run/counter-fact.js';
+import { lookOf } from '../../../core/contract/person.js';
+import type { RunContext } from '../../../core/contract/run/run-context.js';
+import type { ConditionedPolicy, ConditionedStep } from '../../../core/policy/conditions.js';
+import { argumentAt, namedArguments } from '../../../core/policy/read-argument.js';
 
-/** What a step proposes; `name` is that of conditions, with the tool or table. */
-export interface CountableStep {
-  readonly name: string;
-  readonly args: JsonObject;
-}
+/** What the file of counters says. Core has only their names: `loadCounters` is the only source of counters. */
+const countersOf = ({ counters }: ConditionedPolicy): readonly Counter[] => (counters?.all ?? []) as readonly Counter[];
 
-/** The counters that count the step, and all counters if a condition of its action reads any. */
-export function counterQueries(
-  step: CountableStep,
+/** The counters that count the step, and all counters if a condition of its action reads any, which is `isRead`. */
+export const queriesOf = (
+  step: ConditionedStep,
   agent: RunContext,
   policy: ConditionedPolicy,
-): readonly CounterQuery[] {
-  const { counters, conditions } = policy;
-  if (counters === undefined || conditions === undefined) return [];
-  const isRead = conditions.readsCounters(step.name);
-  return counters.all.flatMap((counter) => queryOf(counter, step, agent, isRead));
-}
+  isRead: boolean,
+): readonly CounterQuery[] => countersOf(policy).flatMap((counter) => queryOf(counter, step, agent, isRead));
 
 /** What identifies a counter of one subject. */
 export type CounterAccountKey = Pick<CounterQuery, 'name' | 'key'>;
 
 /** What identifies the counters that agents of other trees may have in common with this one. */
 export const sharedCounterKeys = (agent: RunContext, policy: ConditionedPolicy): readonly CounterAccountKey[] =>
-  (policy.counters?.all ?? []).flatMap((counter) => {
+  countersOf(policy).flatMap((counter) => {
     if (counter.over === 'run' || counter.over === 'tree') return [];
     const subject = subjectOf(counter.over, agent);
     return subject === null ? [] : [accountOf(counter, subject)];
@@ -47,7 +35,7 @@ const accountOf = ({ name, over }: Counter, { id }: CountedSubject): CounterAcco
 });
 
 /** @param isRead whether a condition of the action reads counters */
-function queryOf(counter: Counter, step: CountableStep, agent: RunContext, isRead: boolean): readonly CounterQuery[] {
+function queryOf(counter: Counter, step: ConditionedStep, agent: RunContext, isRead: boolean): readonly CounterQuery[] {
   const { over, window, currency } = counter;
   const subject = subjectOf(over, agent);
   if (subject === null) return [];
@@ -100,7 +88,7 @@ type Amount = number | UncountableReason | undefined;
 
 function amountOf(
   counted: readonly CountedAction[],
-  { name, args }: CountableStep,
+  { name, args }: ConditionedStep,
   currency: string | undefined,
 ): Amount {
   const found = counted.find(({ action }) => action === name);
