@@ -9,6 +9,7 @@ import { CONDITIONS, installConditionLanguage, type ConditionLanguage } from '..
 import type { PolicyLinter } from '../core/policy/files/policy-linter.js';
 import { DECISION_POINTS, installDecisionPoints, type DecisionPointRules } from '../core/policy/decision-queries.js';
 import { mayHaveKey } from '../core/policy/files/may-have-key.js';
+import type { StartReporter } from '../engine/ports/ledger/cluster.js';
 import { installTreeFeature, type TreeFeature } from '../kernel/tree-feature.js';
 
 const install = async (loading: Promise<TreeFeature>): Promise<void> => {
@@ -42,6 +43,8 @@ export interface Feature {
   readonly commands?: () => Promise<readonly CommandGroup[]>;
   /** Its linter of policies. Loaded when a command loads a policy. */
   readonly linter?: () => Promise<PolicyLinter>;
+  /** What reports a worker of a shared ledger to the others. Loaded when a worker opens the ledger. */
+  readonly workerReporter?: () => Promise<StartReporter>;
 }
 
 export const FEATURES: readonly Feature[] = [
@@ -100,7 +103,11 @@ export const FEATURES: readonly Feature[] = [
     name: 'upstreams',
     commands: async () => (await import('./upstreams/commands/upstream-commands.js')).UPSTREAM_COMMANDS,
   },
-  { name: 'cluster', commands: async () => (await import('./cluster/commands/cluster-commands.js')).CLUSTER_COMMANDS },
+  {
+    name: 'cluster',
+    workerReporter: async () => (await import('./cluster/worker-reporter.js')).startReporter,
+    commands: async () => (await import('./cluster/commands/cluster-commands.js')).CLUSTER_COMMANDS,
+  },
   { name: 'backup', commands: async () => (await import('./backup/commands/backup-commands.js')).BACKUP_COMMANDS },
   { name: 'doctor', commands: async () => (await import('./doctor/commands/doctor-commands.js')).DOCTOR_COMMANDS },
   {
