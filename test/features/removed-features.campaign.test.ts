@@ -1,5 +1,5 @@
-// The sources without the folders of optional features and without their entries in the registry: they compile, and
-// what is left decides a step and has the other commands.
+// The sources without the folders of optional features, their entries in the registry and their exports: they compile,
+// and what is left decides a step and has the other commands.
 
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
@@ -7,7 +7,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import ts from 'typescript';
-import { OPTIONAL_FEATURES, REGISTRY } from '../optional-features.js';
+import { exportsOfFeature, OPTIONAL_FEATURES, PUBLIC_ENTRIES, REGISTRY } from '../optional-features.js';
 import { nodesOf, ROOT } from '../sources.js';
 
 const COPIED = ['src', 'machines', 'package.json', 'tsconfig.json', 'tsconfig.build.json'];
@@ -45,8 +45,8 @@ beforeAll(() => {
   for (const path of COPIED) cpSync(join(ROOT, path), join(folder, path), { recursive: true });
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   for (const feature of OPTIONAL_FEATURES) rmSync(join(folder, 'src/features', feature), { recursive: true });
-  const registry = join(folder, REGISTRY);
-  writeFileSync(registry, withoutEntries(readFileSync(registry, 'utf8'), OPTIONAL_FEATURES));
+  rewrite(REGISTRY, withoutEntries);
+  for (const entry of PUBLIC_ENTRIES) rewrite(entry, withoutExports);
   writeFileSync(join(folder, 'sample.mjs'), SAMPLE);
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -79,18 +79,34 @@ test('what is left decides a step by the shipped policy, and has the other comma
   expect(commands).not.toContain('doctor');
 });
 
+function rewrite(path: string, without: (source: ts.SourceFile, features: readonly string[]) => string): void {
+  const file = join(folder, path);
+  const source = ts.createSourceFile(path, readFileSync(file, 'utf8'), ts.ScriptTarget.Latest, true);
+  writeFileSync(file, without(source, OPTIONAL_FEATURES));
+}
+
+/** A public entry without its exports of these features. */
+const withoutExports = (source: ts.SourceFile, features: readonly string[]): string =>
+  withoutNodes(
+    source,
+    features.flatMap((feature) => exportsOfFeature(source, feature)),
+  );
+
 /** The registry without the entries of these features. An entry belongs to the feature whose modules it imports. */
-function withoutEntries(text: string, features: readonly string[]): string {
-  const source = ts.createSourceFile(REGISTRY, text, ts.ScriptTarget.Latest, true);
+function withoutEntries(source: ts.SourceFile, features: readonly string[]): string {
   const entries = nodesOf(source)
     .filter(ts.isArrayLiteralExpression)
     .flatMap(({ elements }) => [...elements])
     .filter((entry) => features.includes(featureOf(entry)));
   expect(entries.map(featureOf).sort()).toEqual([...features].sort());
-  return entries.reduceRight((rest, entry) => {
-    return rest.slice(0, entry.getFullStart()) + rest.slice(entry.end).replace(/^,/, '');
-  }, text);
+  return withoutNodes(source, entries);
 }
+
+/** The text without these nodes and the commas after them. */
+const withoutNodes = (source: ts.SourceFile, nodes: readonly ts.Node[]): string =>
+  [...nodes]
+    .sort((one, other) => one.pos - other.pos)
+    .reduceRight((rest, { pos, end }) => rest.slice(0, pos) + rest.slice(end).replace(/^,/, ''), source.text);
 
 function featureOf(entry: ts.Expression): string {
   const path = nodesOf(entry).find(
