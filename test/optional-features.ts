@@ -11,6 +11,7 @@ export const OPTIONAL_FEATURES: readonly string[] = [
   'doctor',
   'evidence',
   'policy-lint',
+  'simulation',
 ];
 
 /** The registry of all features. It loads what it lists when that is needed. */

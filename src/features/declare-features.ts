@@ -3,6 +3,7 @@
 // and its line here.
 
 import type { CommandGroup } from '../interfaces/cli/command.js';
+import type { AddedViews } from '../interfaces/inspector/added-views.js';
 import { declareFeature, installVocabulary, type DeclaredFeature } from '../core/contract/run/feature-vocabulary.js';
 import { HOOKS, installCallDecider, type CallDecider } from '../core/policy/calls.js';
 import { CONDITIONS, installConditionLanguage, type ConditionLanguage } from '../core/policy/conditions.js';
@@ -43,6 +44,8 @@ export interface Feature {
   readonly commands?: () => Promise<readonly CommandGroup[]>;
   /** Its linter of policies. Loaded when a command loads a policy. */
   readonly linter?: () => Promise<PolicyLinter>;
+  /** Its views in the inspector. */
+  readonly views?: AddedViews;
   /** What reports a worker of a shared ledger to the others. Loaded when a worker opens the ledger. */
   readonly workerReporter?: () => Promise<StartReporter>;
 }
@@ -97,6 +100,9 @@ export const FEATURES: readonly Feature[] = [
   },
   {
     name: 'simulation',
+    views: {
+      decisions: async () => (await import('./simulation/views/explain-decision.js')).DECISION_VIEWS,
+    },
     commands: async () => (await import('./simulation/commands/simulation-commands.js')).SIMULATION_COMMANDS,
   },
   {

@@ -16,10 +16,11 @@ const WITHOUT_TYPES = ['--declaration', 'false', '--stripInternal', 'false'];
 /** It takes half a minute, and much longer on a busy machine. */
 const COMPILE_MS_MAX = 300_000;
 
-/** Decides one step, and prints its response and the commands that are left. */
+/** Decides one step, and prints its outcome, why the inspector cannot explain it, and the commands that are left. */
 const SAMPLE = `
 import { join } from 'node:path';
 import { openTurnpike } from './build/compiled/src/index.js';
+import { homeInspectorSource } from './build/compiled/src/interfaces/inspector/ledger-inspector-source.js';
 import { COMMANDS } from './build/compiled/src/interfaces/cli/turnpike-command.js';
 
 const [contract] = process.argv.slice(2);
@@ -34,8 +35,9 @@ const { outcome } = await agent.submit(
     args: { path: '/sandbox/note.md', content: 'Hello.' },
   }),
 );
+const unexplained = await homeInspectorSource(turnpike.ledger, null).why(1).catch(({ code }) => code);
 await turnpike.close();
-console.log(JSON.stringify({ outcome, commands: COMMANDS.map(({ name }) => name) }));
+console.log(JSON.stringify({ outcome, unexplained, commands: COMMANDS.map(({ name }) => name) }));
 `;
 
 let folder = '';
@@ -73,8 +75,8 @@ test('what is left decides a step by the shipped policy, and has the other comma
   const { stdout, stderr, status } = run(['sample.mjs', join(ROOT, 'policies/contract/v1')]);
   expect(stderr).toBe('');
   expect(status).toBe(0);
-  const { outcome, commands } = JSON.parse(stdout) as { outcome: string; commands: readonly string[] };
-  expect(outcome).toBe('SUCCESS');
+  const { commands, ...decided } = JSON.parse(stdout) as { commands: readonly string[] };
+  expect(decided).toEqual({ outcome: 'SUCCESS', unexplained: 'LEDGER_UNSUPPORTED' });
   expect(commands).toContain('ledger verify');
   expect(commands).not.toContain('doctor');
 });

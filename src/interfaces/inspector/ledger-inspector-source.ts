@@ -19,6 +19,7 @@ import { NO_PROGRESS, type ProgressReporter } from '../../engine/ports/progress.
 import { CourseCache } from '../../kernel/replay/course-cache.js';
 import { replay, type ReplayReport } from '../../kernel/replay/replay.js';
 import { rootRunIdOf, type LedgerReader } from '../../runtime/ledger/ledger-reader.js';
+import { loadDecisionViews } from './added-views.js';
 import { ChartCache } from './chart-cache.js';
 import { LedgerError } from '../../core/errors.js';
 import { FlaggedSource } from './flagged-source.js';
@@ -35,8 +36,6 @@ import { toReplayedInfo } from './replayed-info.js';
 import { RowPages } from './row-pages.js';
 import { ENTRY_BYTES_MAX, type EntryReading, type InspectorSource } from './inspector-source.js';
 import { entryAt, readStepStory } from './step-story.js';
-import { coverageOf } from '../../features/simulation/policy-coverage.js';
-import { explainDecisionAt, explainTreeDecisions } from './explain-decision.js';
 
 /** How long work runs before it yields, in milliseconds. */
 const SLICE_MS = 3;
@@ -173,17 +172,20 @@ class LedgerViewSource implements InspectorSource {
     return readStepStory(run_id, step, { ledger: this.#ledger, pause: control?.pause ?? this.#pause, places });
   }
 
-  why(log_index: number, control?: ReadControl): Promise<DecisionExplanation | null> {
-    return explainDecisionAt(this.#ledger, log_index, control?.pause ?? this.#pause);
+  async why(log_index: number, control?: ReadControl): Promise<DecisionExplanation | null> {
+    const views = await loadDecisionViews();
+    return views.explainDecisionAt(this.#ledger, log_index, control?.pause ?? this.#pause);
   }
 
-  whys(tree_id: string): AsyncIterable<DecisionExplanation> {
-    return explainTreeDecisions(this.#ledger, tree_id, this.#pause);
+  async *whys(tree_id: string): AsyncIterable<DecisionExplanation> {
+    const views = await loadDecisionViews();
+    yield* views.explainTreeDecisions(this.#ledger, tree_id, this.#pause);
   }
 
   async coverage(from: number, to: number, control?: ReadControl): Promise<CoverageReport> {
+    const views = await loadDecisionViews();
     const log = () => pausing(this.#ledger.log(), control?.pause ?? this.#pause);
-    return { from, to, ...(await coverageOf({ ...this.#ledger, log }, { from, to })) };
+    return { from, to, ...(await views.coverageOf({ ...this.#ledger, log }, { from, to })) };
   }
 
   session(session_id: string, at: number | null, control?: ReadControl): Promise<SessionView | null> {
