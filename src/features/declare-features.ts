@@ -74,6 +74,7 @@ export const FEATURES: readonly Feature[] = [
       stateMember: 'sessions',
       load: () => install(import('./sessions/tree/session-tree.js').then(({ SESSIONS }) => SESSIONS)),
     },
+    views: { sessions: async () => (await import('./sessions/views/past-sessions.js')).openSessionViews },
     commands: async () => (await import('./sessions/commands/session-command-list.js')).SESSION_COMMANDS,
   },
   {
