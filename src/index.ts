@@ -97,13 +97,12 @@ export type { Readiness } from './host/readiness/readiness.js';
 export type { ReadinessCheck, ReadinessReport, ReadinessResult } from './features/readiness/readiness-reporter.js';
 export type { LedgerVitals } from './host/readiness/turnpike-readiness.js';
 export {
-  copyHome,
-  reopenHome,
   resolveLocation,
   type LedgerLocation,
   type LocationOptions,
   type PostgresLocation,
-} from './host/copies.js';
+} from './home/ledger-location.js';
+export { copyHome, reopenHome } from './features/backup/copies.js';
 export type { CopyHomeOptions, CopyReport } from './features/backup/copy/copy-home.js';
 export type { ProgressPart, ProgressReporter, ProgressUnit } from './engine/ports/progress.js';
 export type { CopyCounts, CopyProgress } from './features/backup/copy/copy-ledger.js';

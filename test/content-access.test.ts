@@ -50,7 +50,7 @@ const READERS: Readonly<Record<string, string>> = {
   'src/interfaces/inspector/flagged-source.ts': 'shows what a changed bundle has, which its writer chose to give away',
   'src/interfaces/inspector/ledger-view.ts': 'gives folding code all content, and views what everyone may have',
   'src/interfaces/inspector/chart-cache.ts': 'reads machine definitions of the platform',
-  'src/interfaces/inspector/past-sessions.ts': 'asks which content is gone',
+  'src/features/sessions/views/past-sessions.ts': 'asks which content is gone',
   'src/interfaces/inspector/step-story.ts': 'reads the pinned policy',
   'src/interfaces/inspector/render-one-file.ts': 'asks the inspector, which shows what everyone may have',
 };

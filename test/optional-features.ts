@@ -1,10 +1,30 @@
-// Which features can be removed, and the registry that names them.
+// Which features can be removed, the registry that names them, and the entries of the package that export from them.
 
-/** The features that nothing but the registry imports: each can be removed with its entry there. */
-export const OPTIONAL_FEATURES: readonly string[] = ['conditions', 'doctor', 'evidence', 'policy-lint'];
+import ts from 'typescript';
+import { filesIn } from './sources.js';
+
+/** The features that nothing but the registry and exports of the package name: each can be removed with these lines. */
+export const OPTIONAL_FEATURES: readonly string[] = [
+  'backup',
+  'cluster',
+  'conditions',
+  'doctor',
+  'evidence',
+  'policy-lint',
+  'simulation',
+];
 
 /** The registry of all features. It loads what it lists when that is needed. */
 export const REGISTRY = 'src/features/declare-features.ts';
 
 /** The routes and tools of features, which services import at once. */
 export const SERVICE_LISTS = ['src/features/feature-routes.ts', 'src/features/feature-tools.ts'];
+
+/** The entries of the package whose exports come from several folders. */
+export const PUBLIC_ENTRIES: readonly string[] = ['src/index.ts', ...filesIn('src/interfaces', /^index\.ts$/)];
+
+/** The statements `export … from` of a public entry that name the folder of a feature. They are part of the feature. */
+export const exportsOfFeature = (entry: ts.SourceFile, feature: string): readonly ts.ExportDeclaration[] =>
+  entry.statements
+    .filter(ts.isExportDeclaration)
+    .filter(({ moduleSpecifier }) => moduleSpecifier?.getText(entry).includes(`/features/${feature}/`) === true);

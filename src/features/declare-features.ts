@@ -3,6 +3,7 @@
 // and its line here.
 
 import type { CommandGroup } from '../interfaces/cli/command.js';
+import type { AddedViews } from '../interfaces/inspector/added-views.js';
 import { declareFeature, installVocabulary, type DeclaredFeature } from '../core/contract/run/feature-vocabulary.js';
 import { HOOKS, installCallDecider, type CallDecider } from '../core/policy/calls.js';
 import { CONDITIONS, installConditionLanguage, type ConditionLanguage } from '../core/policy/conditions.js';
@@ -10,6 +11,7 @@ import type { PolicyLinter } from '../core/policy/files/policy-linter.js';
 import { DECISION_POINTS, installDecisionPoints, type DecisionPointRules } from '../core/policy/decision-queries.js';
 import { mayHaveKey } from '../core/policy/files/may-have-key.js';
 import { installLedgerFacts, type LedgerFactsSource } from '../engine/ledger-facts.js';
+import type { StartReporter } from '../engine/ports/ledger/cluster.js';
 import { installTreeFeature, type TreeFeature } from '../kernel/tree-feature.js';
 
 const install = async (loading: Promise<TreeFeature>): Promise<void> => {
@@ -49,6 +51,10 @@ export interface Feature {
   readonly commands?: () => Promise<readonly CommandGroup[]>;
   /** Its linter of policies. Loaded when a command loads a policy. */
   readonly linter?: () => Promise<PolicyLinter>;
+  /** Its views in the inspector. */
+  readonly views?: AddedViews;
+  /** What reports a worker of a shared ledger to the others. Loaded when a worker opens the ledger. */
+  readonly workerReporter?: () => Promise<StartReporter>;
 }
 
 export const FEATURES: readonly Feature[] = [
@@ -75,6 +81,7 @@ export const FEATURES: readonly Feature[] = [
       stateMember: 'sessions',
       load: () => install(import('./sessions/tree/session-tree.js').then(({ SESSIONS }) => SESSIONS)),
     },
+    views: { sessions: async () => (await import('./sessions/views/past-sessions.js')).openSessionViews },
     commands: async () => (await import('./sessions/commands/session-command-list.js')).SESSION_COMMANDS,
   },
   {
@@ -104,13 +111,20 @@ export const FEATURES: readonly Feature[] = [
   },
   {
     name: 'simulation',
+    views: {
+      decisions: async () => (await import('./simulation/views/explain-decision.js')).DECISION_VIEWS,
+    },
     commands: async () => (await import('./simulation/commands/simulation-commands.js')).SIMULATION_COMMANDS,
   },
   {
     name: 'upstreams',
     commands: async () => (await import('./upstreams/commands/upstream-commands.js')).UPSTREAM_COMMANDS,
   },
-  { name: 'cluster', commands: async () => (await import('./cluster/commands/cluster-commands.js')).CLUSTER_COMMANDS },
+  {
+    name: 'cluster',
+    workerReporter: async () => (await import('./cluster/worker-reporter.js')).startReporter,
+    commands: async () => (await import('./cluster/commands/cluster-commands.js')).CLUSTER_COMMANDS,
+  },
   { name: 'backup', commands: async () => (await import('./backup/commands/backup-commands.js')).BACKUP_COMMANDS },
   { name: 'doctor', commands: async () => (await import('./doctor/commands/doctor-commands.js')).DOCTOR_COMMANDS },
   {

@@ -1,14 +1,23 @@
-// The sources without the folders of optional features and without their entries in the registry: they compile, what is
-// left decides a step and has the other commands, and the suites of core, kernel, engine and stores pass.
+// The sources without the folders of optional features, their entries in the registry and their exports: they compile,
+// what is left decides a step and has the other commands, and the suites of core, kernel, engine and stores pass.
 
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import ts from 'typescript';
-import { OPTIONAL_FEATURES, REGISTRY } from '../optional-features.js';
-import { filesIn, importsOf, LEFT_OUT, nodesOf, parse, ROOT, targetOf } from '../sources.js';
+import { exportsOfFeature, OPTIONAL_FEATURES, PUBLIC_ENTRIES, REGISTRY } from '../optional-features.js';
+import { filesIn, importsOf, LEFT_OUT, nodesOf, ROOT, targetOf } from '../sources.js';
 
 /** The suites that have to pass without the optional features, but those that import one. */
 const SUITES = /^test\/(?:core|engine|kernel|machines|stores)\/.*(?<!\.campaign)\.test\.ts$/;
@@ -17,10 +26,11 @@ const WITHOUT_TYPES = ['--declaration', 'false', '--stripInternal', 'false'];
 /** To compile takes half a minute and the suites some minutes, and both much longer on a busy machine. */
 const MS_MAX = 1_200_000;
 
-/** Decides one step, and prints its response and the commands that are left. */
+/** Decides one step, and prints its outcome, why the inspector cannot explain it, and the commands that are left. */
 const SAMPLE = `
 import { join } from 'node:path';
 import { openTurnpike } from './build/compiled/src/index.js';
+import { homeInspectorSource } from './build/compiled/src/interfaces/inspector/ledger-inspector-source.js';
 import { COMMANDS } from './build/compiled/src/interfaces/cli/turnpike-command.js';
 
 const [contract] = process.argv.slice(2);
@@ -35,8 +45,9 @@ const { outcome } = await agent.submit(
     args: { path: '/sandbox/note.md', content: 'Hello.' },
   }),
 );
+const unexplained = await homeInspectorSource(turnpike.ledger, null).why(1).catch(({ code }) => code);
 await turnpike.close();
-console.log(JSON.stringify({ outcome, commands: COMMANDS.map(({ name }) => name) }));
+console.log(JSON.stringify({ outcome, unexplained, commands: COMMANDS.map(({ name }) => name) }));
 `;
 
 let folder = '';
@@ -47,8 +58,8 @@ beforeAll(() => {
     cpSync(join(ROOT, name), join(folder, name), { recursive: true });
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   for (const feature of OPTIONAL_FEATURES) rmSync(join(folder, 'src/features', feature), { recursive: true });
-  const registry = join(folder, REGISTRY);
-  writeFileSync(registry, withoutEntries(readFileSync(registry, 'utf8'), OPTIONAL_FEATURES));
+  rewrite(REGISTRY, withoutEntries);
+  for (const entry of PUBLIC_ENTRIES) rewrite(entry, withoutExports);
   writeFileSync(join(folder, 'sample.mjs'), SAMPLE);
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -75,8 +86,8 @@ test('what is left decides a step by the shipped policy, and has the other comma
   const { stdout, stderr, status } = run(['sample.mjs', join(ROOT, 'policies/contract/v1')]);
   expect(stderr).toBe('');
   expect(status).toBe(0);
-  const { outcome, commands } = JSON.parse(stdout) as { outcome: string; commands: readonly string[] };
-  expect(outcome).toBe('SUCCESS');
+  const { commands, ...decided } = JSON.parse(stdout) as { commands: readonly string[] };
+  expect(decided).toEqual({ outcome: 'SUCCESS', unexplained: 'LEDGER_UNSUPPORTED' });
   expect(commands).toContain('ledger verify');
   expect(commands).not.toContain('doctor');
 });
@@ -84,7 +95,7 @@ test('what is left decides a step by the shipped policy, and has the other comma
 test(
   'the suites of core, kernel, engine and stores pass, but those that test them with an optional feature',
   () => {
-    const suites = filesIn('test', /\.test\.ts$/).filter((path) => SUITES.test(path) && !importsRemoved(path));
+    const suites = filesIn('test', /\.test\.ts$/).filter((path) => SUITES.test(path) && !isMissing(path));
     const jest = ['--experimental-vm-modules', join(ROOT, 'node_modules/jest/bin/jest.js'), '--ci', '--maxWorkers=2'];
     const { stderr, status } = run([...jest, '--selectProjects', 'tests', '--runTestsByPath', ...suites]);
     expect(stderr.split('\n').filter((line) => line.startsWith('FAIL'))).toEqual([]);
@@ -94,29 +105,54 @@ test(
   MS_MAX,
 );
 
-/** Whether a file, or what it imports, is of an optional feature. The registry imports each only when it is needed. */
-function importsRemoved(path: string, seen = new Set<string>()): boolean {
-  if (seen.has(path) || path === REGISTRY) return false;
-  seen.add(path);
-  if (OPTIONAL_FEATURES.some((feature) => path.startsWith(`src/features/${feature}/`))) return true;
-  if (!/\.tsx?$/.test(path)) return false;
-  return importsOf(parse(path))
-    .map((name) => targetOf(path, name))
-    .some((target) => target !== null && importsRemoved(target, seen));
+const known = new Map<string, boolean>();
+
+/** Whether a file of the copy is missing, or one that it imports. The registry imports features only when needed. */
+function isMissing(path: string): boolean {
+  const found = known.get(path);
+  if (found !== undefined) return found;
+  // A file that imports itself over others is decided by them.
+  known.set(path, false);
+  const missing =
+    !existsSync(join(folder, path)) || (/\.tsx?$/.test(path) && importsOf(parse(path)).some(leadsAway(path)));
+  known.set(path, missing);
+  return missing;
 }
 
+const leadsAway = (from: string) => (name: string) => {
+  const target = targetOf(from, name);
+  return target !== null && isMissing(target);
+};
+
+const parse = (path: string): ts.SourceFile =>
+  ts.createSourceFile(path, readFileSync(join(folder, path), 'utf8'), ts.ScriptTarget.Latest, true);
+
+function rewrite(path: string, without: (source: ts.SourceFile, features: readonly string[]) => string): void {
+  writeFileSync(join(folder, path), without(parse(path), OPTIONAL_FEATURES));
+}
+
+/** A public entry without its exports of these features. */
+const withoutExports = (source: ts.SourceFile, features: readonly string[]): string =>
+  withoutNodes(
+    source,
+    features.flatMap((feature) => exportsOfFeature(source, feature)),
+  );
+
 /** The registry without the entries of these features. An entry belongs to the feature whose modules it imports. */
-function withoutEntries(text: string, features: readonly string[]): string {
-  const source = ts.createSourceFile(REGISTRY, text, ts.ScriptTarget.Latest, true);
+function withoutEntries(source: ts.SourceFile, features: readonly string[]): string {
   const entries = nodesOf(source)
     .filter(ts.isArrayLiteralExpression)
     .flatMap(({ elements }) => [...elements])
     .filter((entry) => features.includes(featureOf(entry)));
   expect(entries.map(featureOf).sort()).toEqual([...features].sort());
-  return entries.reduceRight((rest, entry) => {
-    return rest.slice(0, entry.getFullStart()) + rest.slice(entry.end).replace(/^,/, '');
-  }, text);
+  return withoutNodes(source, entries);
 }
+
+/** The text without these nodes and the commas after them. */
+const withoutNodes = (source: ts.SourceFile, nodes: readonly ts.Node[]): string =>
+  [...nodes]
+    .sort((one, other) => one.pos - other.pos)
+    .reduceRight((rest, { pos, end }) => rest.slice(0, pos) + rest.slice(end).replace(/^,/, ''), source.text);
 
 function featureOf(entry: ts.Expression): string {
   const path = nodesOf(entry).find(

@@ -5,8 +5,9 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { ROOT } from '../root.js';
 
-/** What the library exports and imports whatever it does: the list of features, and the check of receipts. */
+/** What the library exports or always imports: the list of features, what begins a copy, and the check of receipts. */
 const ALWAYS_LOADED: readonly string[] = [
+  'src/features/backup/copies.ts',
   'src/features/declare-features.ts',
   'src/features/sessions/contract/session.ts',
   'src/features/sessions/rules/receipt.ts',

@@ -1,28 +1,25 @@
 // Brings a restored ledger into a defined state, and records what was lost. The engine executes nothing here.
 
-import { nameInLedger } from '../../core/contract/entry-name.js';
 import { scheduleNextTurn } from '../../system/system-pace.js';
 import { ephemeralKey } from '../../stores/keys/session-key.js';
 import { systemClock } from '../../system/system-clock.js';
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
 import { createCatalogue, type Registrations } from '../../core/contract/policy/catalogue.js';
-import type { Entry } from '../../core/contract/run/entry.js';
 import { embeddedEngine } from '../../engine/embedded.js';
 import { isShared, sharedEngine } from '../../engine/shared.js';
 import { ACKNOWLEDGED, readRestoreHistory, RESTORED, restoreTreeId } from '../../engine/suspension.js';
-import type { EngineListener, Effects, NewInput, Recovery, TreeEngine } from '../../engine/tree-engine.js';
+import type { EngineListener, Effects, Recovery, TreeEngine } from '../../engine/tree-engine.js';
 import { InvariantError, LedgerError } from '../../core/errors.js';
 import type { ExternalHeadStore, LedgerStore, LogHead } from '../../engine/ports/ledger/ledger-store.js';
 import type { Log } from '../../engine/ports/log.js';
 import type { PolicySource } from '../../engine/ports/policy-source.js';
 import { registrationsInLedger } from '../../runtime/effects/ledger-registrations.js';
+import { readRestoreRecord, type RestoreRecord } from '../../runtime/ledger/recorded-restores.js';
 import { finishRotations } from '../../home/keys/rotate-ledger-key.js';
 import type { KeyFolder } from '../../home/home-paths.js';
 import { PolicyCache } from '../../runtime/policy-cache.js';
 import { checkConfirmed, readRestoredGrants, type ConfirmedGrants, type RestoredGrants } from './restored-grants.js';
 
 type Head = Pick<LogHead, 'size' | 'root'>;
-type RestoreInput = Extract<NewInput, { kind: 'restore' }>;
 
 export interface RestoredLedger {
   /** Closed by the caller. */
@@ -106,7 +103,7 @@ async function submitTree(
   return tree_id;
 }
 
-const recordOf = (tree_id: string, event: RestoreInput['event'], actor: string) =>
+const recordOf = (tree_id: string, event: RestoreRecord['event'], actor: string) =>
   ({
     kind: 'restore',
     run_id: tree_id,
@@ -116,7 +113,7 @@ const recordOf = (tree_id: string, event: RestoreInput['event'], actor: string) 
     role_id: OPERATOR_ROLE,
   }) as const;
 
-async function submitRestore(engine: Pick<TreeEngine, 'submit'>, input: RestoreInput): Promise<void> {
+async function submitRestore(engine: Pick<TreeEngine, 'submit'>, input: RestoreRecord): Promise<void> {
   const { refused } = await engine.submit(input.run_id, { input, materials: [], rememberInputId: true });
   if (refused) throw new InvariantError('the tree of a restore has refused its record');
 }
@@ -162,7 +159,7 @@ export async function acknowledgeRestores(
     const { unacknowledged } = await readRestoreHistory(store);
     if (unacknowledged === null) return acknowledged;
     const tree_id = restoreTreeId(unacknowledged);
-    const restored = await readRecord(store, tree_id);
+    const restored = await readRestoreRecord(store, tree_id);
     await submitRestore(engine, { ...restored, ...recordOf(tree_id, ACKNOWLEDGED, actor), confirmed });
     acknowledged.push(tree_id);
   }
@@ -174,40 +171,6 @@ const NOTHING_CONFIRMED: ConfirmedGrants = { approvals: [], counters: [] };
 export async function unconfirmedGrants(store: LedgerStore): Promise<RestoredGrants | null> {
   const { restores, unacknowledged } = await readRestoreHistory(store);
   return unacknowledged === null ? null : readRestoredGrants(store, restoreTreeId(restores));
-}
-
-/** The facts of a recorded restore. */
-async function readRecord(store: Pick<LedgerStore, 'marks' | 'tree'>, tree_id: string): Promise<RestoreInput> {
-  const [mark] = await store.marks([{ tree_id, input_id: RESTORED }]);
-  for await (const { text } of store.tree(tree_id, mark?.seq ?? 0)) {
-    const { body } = parseOwnJson(text) as Entry;
-    if (!('kind' in body) || body.kind !== 'restore') break;
-    const { kind, run_id, input_id, event, lineage, kept, lost, backup_sha256, actor, role_id } = body;
-    return { kind, run_id, input_id, event, lineage, kept, lost, backup_sha256, actor, role_id };
-  }
-  throw new InvariantError(`the tree ${tree_id} does not contain the restore that its mark names`);
-}
-
-/**
- * Why a ledger does not continue an older checkpoint of itself: it was restored from a backup that ends before it.
- * @returns null if no restore explains it
- */
-export async function explainFork(
-  store: Pick<LedgerStore, 'marks' | 'tree'>,
-  checkpoint: Head,
-): Promise<string | null> {
-  const { restores } = await readRestoreHistory(store);
-  for (let lineage = 1; lineage <= restores; lineage += 1) {
-    const tree_id = restoreTreeId(lineage);
-    const { kept, backup_sha256 } = await readRecord(store, tree_id);
-    if (kept.size >= checkpoint.size) continue;
-    const how = backup_sha256 === null ? 'has lost entries in a failover, after' : 'was restored from a backup of';
-    return (
-      `this ledger ${how} ${kept.size} entries (restore ${lineage}, recorded in ${tree_id}): ` +
-      `it does not have the entries ${nameInLedger(kept.size)} to ${nameInLedger(checkpoint.size - 1)} of the checkpoint`
-    );
-  }
-  return null;
 }
 
 /** The record of entries that a failover has lost. */
@@ -226,7 +189,7 @@ export async function findFailover(
   const { restores } = await readRestoreHistory(store);
   for (let lineage = restores; lineage > 0; lineage -= 1) {
     const tree_id = restoreTreeId(lineage);
-    const { kept, lost, backup_sha256 } = await readRecord(store, tree_id);
+    const { kept, lost, backup_sha256 } = await readRestoreRecord(store, tree_id);
     if (backup_sha256 === null && lost !== null && head.size <= lost.size) return { tree_id, lineage, kept, lost };
   }
   return null;

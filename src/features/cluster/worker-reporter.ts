@@ -1,28 +1,12 @@
 // A worker reports itself to the list of workers when it starts, and then every second: it may have joined again as
 // another worker, and the emergency overlay may have changed.
 
-import type { Clock } from '../../engine/ports/clock.js';
-import type { ClusterDirectory, WorkerReport } from '../../engine/ports/ledger/cluster.js';
-import type { Log } from '../../engine/ports/log.js';
-import type { OverlaySource } from '../../engine/ports/overlay-source.js';
+import type { RunningReporter, StartReporter, WorkerReporterOptions } from '../../engine/ports/ledger/cluster.js';
 
 /** Interval between two reports, in ms. */
 export const REPORT_MS = 1_000;
 
-export interface WorkerReporterOptions {
-  readonly directory: Pick<ClusterDirectory, 'report' | 'close'>;
-  /** The overlay of the engine. */
-  readonly overlay: OverlaySource;
-  readonly worker: Omit<WorkerReport, 'address' | 'overlay_epoch' | 'refuses' | 'later_trees'>;
-  /** Why the worker refuses every request; null if it works. */
-  readonly refuses: () => string | null;
-  /** How many run trees it has met that only a later version can continue. */
-  readonly laterTrees: () => number;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
-export class WorkerReporter {
+export class WorkerReporter implements RunningReporter {
   readonly #options: WorkerReporterOptions;
   #address: string | null = null;
   #cancelTimer = (): void => undefined;
@@ -39,7 +23,6 @@ export class WorkerReporter {
     await this.#report();
   }
 
-  /** @param address the URL of the HTTP service of this worker; the next report contains it */
   serveAt(address: string): void {
     this.#address = address;
   }
@@ -72,3 +55,9 @@ export class WorkerReporter {
     if (!this.#closed) this.#cancelTimer = clock.wake(clock.now() + REPORT_MS, () => void this.#report());
   }
 }
+
+export const startReporter: StartReporter = async (options) => {
+  const reporter = new WorkerReporter(options);
+  await reporter.start();
+  return reporter;
+};

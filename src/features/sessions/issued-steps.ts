@@ -5,12 +5,26 @@ import { artifactRef, type StoredArtifact } from '../../core/contract/artifact-r
 import { canonicalJson } from '../../core/contract/canonical-json.js';
 import type { Entry } from '../../core/contract/run/entry.js';
 import { sha256 } from '../../core/contract/hash.js';
-import type { Packet } from './packets.js';
+import type { StepType } from './contract/session.js';
 import type { SessionState } from './rules/session-state.js';
 import type { FollowedEntry, RootFollower } from '../../kernel/tree-feature.js';
 import { sessionOf } from './tree/session-of.js';
 
-export interface IssuedStep extends Omit<Packet, 'materials'> {
+/** One issue of a step. */
+export interface IssuedStep {
+  /** The log index of the entry that issued it. */
+  readonly log_index: number;
+  readonly step_id: string;
+  readonly type: StepType;
+  readonly phase_id: string;
+  readonly task_id: string | null;
+  readonly run_id: string;
+  readonly lane_id: string;
+  /** The issue number that its step proof is for, and the hash of that proof. */
+  readonly issue: number;
+  readonly proof_sha256: string;
+  /** SHA-256 of the canonical JSON of the packet without its proof. */
+  readonly sha256: string;
   readonly materials: readonly MaterialPlace[];
 }
 interface MaterialPlace {

@@ -11,7 +11,7 @@ import type {
   RowPage,
   StepStory,
 } from '../../core/contract/inspection/inspection.js';
-import type { SessionView } from '../../features/sessions/packets.js';
+import type { SessionView } from './contract/session-view.js';
 import { LedgerError } from '../../core/errors.js';
 import type { ReadControl } from '../../engine/ports/pace.js';
 import type { EntryReading, InspectorSource } from './inspector-source.js';

@@ -9,7 +9,7 @@ import type {
   RowPage,
   StepStory,
 } from '../../core/contract/inspection/inspection.js';
-import type { SessionView } from '../../features/sessions/packets.js';
+import type { SessionView } from './contract/session-view.js';
 
 /** The data of a ledger inside the one-file page. Members of maps have the names of the service's routes. */
 export interface InlineData {

@@ -11,7 +11,7 @@ import type {
   StepStory,
   DecisionExplanation,
 } from '../../core/contract/inspection/inspection.js';
-import type { SessionView } from '../../features/sessions/packets.js';
+import type { SessionView } from './contract/session-view.js';
 import type { ReadControl } from '../../engine/ports/pace.js';
 
 /** Limits of one response: rows, and bytes of entries. */

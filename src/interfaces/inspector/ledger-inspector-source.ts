@@ -12,13 +12,14 @@ import type {
   StepStory,
   DecisionExplanation,
 } from '../../core/contract/inspection/inspection.js';
-import type { SessionView } from '../../features/sessions/packets.js';
+import type { SessionView } from './contract/session-view.js';
 import type { NoteVerifier } from '../../core/ledger/proof/signed-note.js';
 import type { Pause, ReadControl } from '../../engine/ports/pace.js';
 import { NO_PROGRESS, type ProgressReporter } from '../../engine/ports/progress.js';
 import { CourseCache } from '../../kernel/replay/course-cache.js';
 import { replay, type ReplayReport } from '../../kernel/replay/replay.js';
 import { rootRunIdOf, type LedgerReader } from '../../runtime/ledger/ledger-reader.js';
+import { loadDecisionViews, loadSessionViews, type ViewedSessions } from './added-views.js';
 import { ChartCache } from './chart-cache.js';
 import { LedgerError } from '../../core/errors.js';
 import { FlaggedSource } from './flagged-source.js';
@@ -30,13 +31,10 @@ import {
   type LedgerPlace,
   type LedgerView,
 } from './ledger-view.js';
-import { PastSessions } from './past-sessions.js';
 import { toReplayedInfo } from './replayed-info.js';
 import { RowPages } from './row-pages.js';
 import { ENTRY_BYTES_MAX, type EntryReading, type InspectorSource } from './inspector-source.js';
 import { entryAt, readStepStory } from './step-story.js';
-import { coverageOf } from '../../features/simulation/policy-coverage.js';
-import { explainDecisionAt, explainTreeDecisions } from './explain-decision.js';
 
 /** How long work runs before it yields, in milliseconds. */
 const SLICE_MS = 3;
@@ -90,7 +88,7 @@ class LedgerViewSource implements InspectorSource {
   readonly #rows: RowPages;
   readonly #charts: ChartCache;
   readonly #courses: CourseCache;
-  readonly #sessions: PastSessions;
+  #sessions: ViewedSessions | null = null;
   #replaying: Promise<ReplayReport> | null = null;
   #found: ReplayedInfo | null = null;
 
@@ -100,7 +98,6 @@ class LedgerViewSource implements InspectorSource {
     this.#rows = new RowPages(view, this.#pause);
     this.#charts = new ChartCache(view, this.#pause);
     this.#courses = new CourseCache({ source: view, size: () => view.size(), pause: this.#pause });
-    this.#sessions = new PastSessions(view, this.#courses, this.#pause);
   }
 
   async info(): Promise<LedgerInfo> {
@@ -173,20 +170,25 @@ class LedgerViewSource implements InspectorSource {
     return readStepStory(run_id, step, { ledger: this.#ledger, pause: control?.pause ?? this.#pause, places });
   }
 
-  why(log_index: number, control?: ReadControl): Promise<DecisionExplanation | null> {
-    return explainDecisionAt(this.#ledger, log_index, control?.pause ?? this.#pause);
+  async why(log_index: number, control?: ReadControl): Promise<DecisionExplanation | null> {
+    const views = await loadDecisionViews();
+    return views.explainDecisionAt(this.#ledger, log_index, control?.pause ?? this.#pause);
   }
 
-  whys(tree_id: string): AsyncIterable<DecisionExplanation> {
-    return explainTreeDecisions(this.#ledger, tree_id, this.#pause);
+  async *whys(tree_id: string): AsyncIterable<DecisionExplanation> {
+    const views = await loadDecisionViews();
+    yield* views.explainTreeDecisions(this.#ledger, tree_id, this.#pause);
   }
 
   async coverage(from: number, to: number, control?: ReadControl): Promise<CoverageReport> {
+    const views = await loadDecisionViews();
     const log = () => pausing(this.#ledger.log(), control?.pause ?? this.#pause);
-    return { from, to, ...(await coverageOf({ ...this.#ledger, log }, { from, to })) };
+    return { from, to, ...(await views.coverageOf({ ...this.#ledger, log }, { from, to })) };
   }
 
-  session(session_id: string, at: number | null, control?: ReadControl): Promise<SessionView | null> {
+  async session(session_id: string, at: number | null, control?: ReadControl): Promise<SessionView | null> {
+    const open = await loadSessionViews();
+    this.#sessions ??= open(this.#ledger, this.#courses, this.#pause);
     return this.#sessions.view(session_id, at, control);
   }
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createHomeView, type LedgerView } from '../../../src/interfaces/inspector/ledger-view.js';
 import { homeInspectorSource } from '../../../src/interfaces/inspector/ledger-inspector-source.js';
 import { ENTRY_BYTES_MAX, type InspectorSource } from '../../../src/interfaces/inspector/inspector-source.js';
-import { explainDecisionAt } from '../../../src/interfaces/inspector/explain-decision.js';
+import { explainDecisionAt } from '../../../src/features/simulation/views/explain-decision.js';
 import { readDecisionsAt } from '../../../src/features/simulation/entry-decisions.js';
 import { explain } from '../../../src/features/simulation/explain.js';
 import { Bench } from '../../fixtures/bench.js';

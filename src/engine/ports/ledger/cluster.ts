@@ -1,4 +1,8 @@
-// The processes that write to one shared ledger, as the database lists them.
+// The processes that write to one shared ledger, as the database lists them, and the reports of one of them.
+
+import type { Clock } from '../clock.js';
+import type { Log } from '../log.js';
+import type { OverlaySource } from '../overlay-source.js';
 
 /** What identifies the installation that a ledger belongs to. */
 export interface Installation {
@@ -87,3 +91,28 @@ export interface ClusterDirectory {
   status(): Promise<ClusterStatus>;
   close(): Promise<void>;
 }
+
+/** With what a worker reports itself to the list. */
+export interface WorkerReporterOptions {
+  readonly directory: Pick<ClusterDirectory, 'report' | 'close'>;
+  /** The overlay of the engine. */
+  readonly overlay: OverlaySource;
+  readonly worker: Omit<WorkerReport, 'address' | 'overlay_epoch' | 'refuses' | 'later_trees'>;
+  /** Why the worker refuses every request; null if it works. */
+  readonly refuses: () => string | null;
+  /** How many run trees it has met that only a later version can continue. */
+  readonly laterTrees: () => number;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** The reports of this process, until they are closed. */
+export interface RunningReporter {
+  /** @param address the URL of the HTTP service of this worker; the next report contains it */
+  serveAt(address: string): void;
+  /** Ends the reports, and closes the list of workers. */
+  close(): Promise<void>;
+}
+
+/** Resolves after the first report, whether it succeeds or not. */
+export type StartReporter = (options: WorkerReporterOptions) => Promise<RunningReporter>;

@@ -2,11 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { absentSandbox } from '../../../sandbox/files/absent-sandbox.js';
 import { refuseNetworkFileSystem } from '../../../sandbox/files/network-file-system.js';
 import { systemClock } from '../../../system/system-clock.js';
-import type { ClusterDirectory } from '../../../engine/ports/ledger/cluster.js';
-import { LedgerError } from '../../../core/errors.js';
+import type { ClusterDirectory, RunningReporter, StartReporter } from '../../../engine/ports/ledger/cluster.js';
+import { LedgerError, usageError } from '../../../core/errors.js';
 import type { EngineCondition } from '../../../engine/tree-engine.js';
 import { NO_PROGRESS, type ProgressReporter } from '../../../engine/ports/progress.js';
-import { WorkerReporter } from '../../../features/cluster/worker-reporter.js';
+import { FEATURES } from '../../../features/declare-features.js';
 import { countReads } from '../../../runtime/ledger/count-reads.js';
 import { addDatabaseCheck } from '../../../host/readiness/database-check.js';
 import { locateExports } from '../../../home/store-home.js';
@@ -16,7 +16,7 @@ import { readPackageVersion } from '../../../system/package-version.js';
 import { hasOpenRotation, openCluster, openSharedStore, sharedOverlay, type SharedHome } from './shared-home.js';
 
 /** This process as one of the workers of a shared ledger. */
-export interface LocalWorker extends Pick<WorkerReporter, 'serveAt'> {
+export interface LocalWorker extends Pick<RunningReporter, 'serveAt'> {
   /** The list of workers; closed with this worker. */
   readonly cluster: ClusterDirectory;
   /** Null without the volume. */
@@ -91,6 +91,15 @@ async function waitForLock<T>(open: () => Promise<T>, triesMax: number): Promise
   }
 }
 
+/** Other workers wait for the reports, for example until a change of the overlay is in force everywhere. */
+async function loadReporter(): Promise<StartReporter> {
+  const [load] = FEATURES.flatMap(({ workerReporter }) => workerReporter ?? []);
+  if (load !== undefined) return load();
+  throw usageError(
+    'this ledger has several workers, and the feature that reports a worker to the others is not installed',
+  );
+}
+
 const isLocked = (error: unknown): boolean => error instanceof LedgerError && error.code === 'LEDGER_LOCKED';
 
 async function joinLedger(
@@ -100,6 +109,7 @@ async function joinLedger(
 ): Promise<OpenWorker> {
   const { paths, stored } = shared;
   const { log = winstonLog('warn') } = options;
+  const startReporter = await loadReporter();
   const overlay = sharedOverlay(paths);
   const unsafeShared = stored.unsafe_shared ?? false;
   if (stored.sandbox !== null && !unsafeShared) refuseNetworkFileSystem(paths.sandbox);
@@ -113,12 +123,11 @@ async function joinLedger(
     addDatabaseCheck(turnpike, cluster, version);
     const volume_id = stored.sandbox === null ? null : stored.volume_id;
     const worker = { version, volume_id };
-    const reporter = new WorkerReporter({
+    const reporter = await startReporter({
       ...{ directory: cluster, overlay, worker, clock: systemClock(), log },
       refuses: () => refusalOf(turnpike.vitals.condition()),
       laterTrees: () => turnpike.vitals.condition().laterTrees,
     });
-    await reporter.start();
     const close = async (): Promise<void> => {
       await cluster
         .endLost()

@@ -13,7 +13,7 @@ import { ManualClock } from '../../../fixtures/manual-clock.js';
 import { ABSENT, proposal } from '../../../fixtures/tree.js';
 import { start, turns } from '../../../engine/start-tree.js';
 import { COUNTED_WRITES } from './counted-writes.js';
-import '../../fixtures/conditions.js';
+import '../../../fixtures/conditions.js';
 
 class Workers {
   readonly #state = new MemoryState({ integrates: false });

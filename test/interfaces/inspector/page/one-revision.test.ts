@@ -6,7 +6,7 @@ import { afterEach, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
 import { packRows } from '../../../../src/interfaces/inspector/contract/event-row.js';
 import type { Course } from '../../../../src/core/contract/inspection/inspection.js';
-import type { SessionView } from '../../../../src/features/sessions/packets.js';
+import type { SessionView } from '../../../../src/interfaces/inspector/contract/session-view.js';
 import type { FeedListener } from '../../../../src/interfaces/inspector/page/data/feed.js';
 import { InlineFeed } from '../../../../src/interfaces/inspector/page/data/inline-feed.js';
 import { ProofTracker } from '../../../../src/interfaces/inspector/page/store/proof-tracker.js';

@@ -9,7 +9,7 @@ import type {
   StepStory,
   DecisionExplanation,
 } from '../../../../core/contract/inspection/inspection.js';
-import type { SessionView } from '../../../../features/sessions/packets.js';
+import type { SessionView } from '../../contract/session-view.js';
 
 /**
  * `none`: no connection yet. `closed`: a file, which never grows. `other`: the same address now serves another ledger.

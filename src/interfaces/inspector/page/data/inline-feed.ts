@@ -10,7 +10,7 @@ import type {
   DecisionExplanation,
 } from '../../../../core/contract/inspection/inspection.js';
 import type { InlineData } from '../../inline-data.js';
-import type { SessionView } from '../../../../features/sessions/packets.js';
+import type { SessionView } from '../../contract/session-view.js';
 import { fromBase64 } from '../worker/compact-range.js';
 import type { Feed, FeedListener } from './feed.js';
 

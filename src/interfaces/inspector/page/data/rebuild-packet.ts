@@ -2,7 +2,7 @@
 // says that it does not. Materials are content: a service records readings of them.
 
 import { canonicalJson } from '../../../../core/contract/canonical-json.js';
-import type { Packet, PacketMaterial } from '../../../../features/sessions/packets.js';
+import type { Packet, PacketMaterial } from '../../contract/session-view.js';
 import {
   stepPacket,
   type GateFinding,
@@ -39,7 +39,9 @@ export async function rebuildPacket(
   const task = phase?.tasks.find(({ id }) => id === packet.task_id) ?? null;
   if (spec === undefined || phase === undefined || (task === null && packet.task_id !== null)) return null;
   const findings = review?.findings ?? [];
-  const step = stepPacket({ ...packet, session_id, spec_id: spec.id, phase, task, findings });
+  // The kernel has recorded it as one of the types of steps.
+  const type = packet.type as NextStep['type'];
+  const step = stepPacket({ ...packet, type, session_id, spec_id: spec.id, phase, task, findings });
   if (hash === null) return { step, exact: null };
   return { step, exact: hex(await hash(new TextEncoder().encode(canonicalJson(step)))) === packet.sha256 };
 }

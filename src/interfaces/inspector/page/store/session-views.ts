@@ -1,6 +1,6 @@
 // Views of sessions at entries that are not shown yet, so that the panel of a session is drawn with the other panels.
 
-import type { SessionView } from '../../../../features/sessions/packets.js';
+import type { SessionView } from '../../contract/session-view.js';
 import type { Feed } from '../data/feed.js';
 import type { Rows } from './rows/rows.js';
 import type { Run } from './rows/runs.js';

@@ -2,7 +2,7 @@
 
 import { nameInLedger } from '../../../../core/contract/entry-name.js';
 import { useRef } from 'preact/hooks';
-import type { Packet, SessionView } from '../../../../features/sessions/packets.js';
+import type { Packet, SessionView } from '../../contract/session-view.js';
 import { useStore } from './common/context.js';
 import { PacketLine } from './events/packet.js';
 import { useAnswer } from './common/use-answer.js';

@@ -3,7 +3,7 @@
 
 import { nameInLedger } from '../../../../../core/contract/entry-name.js';
 import { useState } from 'preact/hooks';
-import type { Packet, PacketMaterial } from '../../../../../features/sessions/packets.js';
+import type { Packet, PacketMaterial } from '../../../contract/session-view.js';
 import type { NextStep } from '../../../../../features/sessions/contract/step-packet.js';
 import { isReadingAllowed, useStore } from '../common/context.js';
 import { READING_NOTICE, showContent, WithheldNotice } from './artifact-content.js';

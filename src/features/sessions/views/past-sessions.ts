@@ -1,19 +1,20 @@
 // Past states of sessions: after a given entry.
 
-import { nameInLedger } from '../../core/contract/entry-name.js';
-import { artifactRef, isWithheld } from '../../core/contract/artifact-ref.js';
-import type { Course } from '../../core/contract/inspection/inspection.js';
-import type { PacketMaterial, SessionView } from '../../features/sessions/packets.js';
-import { IssuedSteps } from '../../features/sessions/issued-steps.js';
-import { sessionOf } from '../../features/sessions/tree/session-of.js';
-import { LedgerError } from '../../core/errors.js';
-import { withheldContentError } from '../../core/ledger/require-content.js';
-import { TreeCourse } from '../../kernel/replay/tree-course.js';
-import type { ReadControl } from '../../engine/ports/pace.js';
-import { foldUpTo, type CourseCache } from '../../kernel/replay/course-cache.js';
-import { toArtifactInfo, type LedgerView } from './ledger-view.js';
-import { createSessionView, type SessionViewExtras } from './session-view.js';
-import { entryAt } from './step-story.js';
+import { nameInLedger } from '../../../core/contract/entry-name.js';
+import { artifactRef, isWithheld } from '../../../core/contract/artifact-ref.js';
+import type { Course } from '../../../core/contract/inspection/inspection.js';
+import type { PacketMaterial, SessionView } from '../../../interfaces/inspector/contract/session-view.js';
+import { IssuedSteps } from '../issued-steps.js';
+import { sessionOf } from '../tree/session-of.js';
+import { LedgerError } from '../../../core/errors.js';
+import { withheldContentError } from '../../../core/ledger/require-content.js';
+import { TreeCourse } from '../../../kernel/replay/tree-course.js';
+import type { Pause, ReadControl } from '../../../engine/ports/pace.js';
+import { foldUpTo, type CourseCache } from '../../../kernel/replay/course-cache.js';
+import type { OpenSessionViews, ViewedSessions } from '../../../interfaces/inspector/added-views.js';
+import { toArtifactInfo, type LedgerView } from '../../../interfaces/inspector/ledger-view.js';
+import { createSessionView, type SessionViewExtras } from './create-session-view.js';
+import { entryAt } from '../../../interfaces/inspector/step-story.js';
 
 /** Limit of the cache of past folds, from which later queries continue. */
 const FOLDS_CACHED_MAX = 4;
@@ -25,20 +26,19 @@ interface PastFold {
   readonly end: number;
 }
 
-export class PastSessions {
+export class PastSessions implements ViewedSessions {
   readonly #ledger: LedgerView;
   readonly #courses: CourseCache;
-  readonly #pause: () => Promise<void> | undefined;
+  readonly #pause: Pause;
   readonly #folds = new Map<string, PastFold>();
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(ledger: LedgerView, courses: CourseCache, pause: () => Promise<void> | undefined) {
+  constructor(ledger: LedgerView, courses: CourseCache, pause: Pause) {
     this.#ledger = ledger;
     this.#courses = courses;
     this.#pause = pause;
   }
 
-  /** @throws LedgerError LEDGER_ERASED, LEDGER_ARCHIVED, or LEDGER_TAMPERED if the session cannot be folded that far */
   async view(session_id: string, at: number | null, control?: ReadControl): Promise<SessionView | null> {
     if (at === null) {
       const point = await this.#courses.refresh(session_id, control);
@@ -114,3 +114,5 @@ export class PastSessions {
     throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
   }
 }
+
+export const openSessionViews: OpenSessionViews = (ledger, courses, pause) => new PastSessions(ledger, courses, pause);

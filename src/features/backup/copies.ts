@@ -1,16 +1,9 @@
 // The copies of ledgers, as the library exports them. The first call loads the code that copies, because most services
 // copy nothing and use one store.
 
-import type { CopyHomeOptions, CopyReport } from '../features/backup/copy/copy-home.js';
-import { declareFeatures } from '../features/declare-features.js';
-import type { LedgerLocation } from '../home/ledger-location.js';
-
-export {
-  resolveLocation,
-  type LedgerLocation,
-  type LocationOptions,
-  type PostgresLocation,
-} from '../home/ledger-location.js';
+import type { LedgerLocation } from '../../home/ledger-location.js';
+import { declareFeatures } from '../declare-features.js';
+import type { CopyHomeOptions, CopyReport } from './copy/copy-home.js';
 
 /**
  * Copies a closed ledger to an empty place: its log, contents, marks and run records, its keys and tokens, the head
@@ -24,9 +17,9 @@ export {
 export const copyHome = async (options: CopyHomeOptions): Promise<CopyReport> => {
   // The verification of the copy folds its trees.
   declareFeatures();
-  return (await import('../features/backup/copy/copy-home.js')).copyHome(options);
+  return (await import('./copy/copy-home.js')).copyHome(options);
 };
 
 /** Lets the ledger of a place be written again that was copied. @returns the name of the copy, or null */
 export const reopenHome = async (location: LedgerLocation): Promise<string | null> =>
-  (await import('../features/backup/copy/copy-home.js')).reopenHome(location);
+  (await import('./copy/copy-home.js')).reopenHome(location);

@@ -1,7 +1,7 @@
-import type { Packet, SessionView } from '../../features/sessions/packets.js';
-import type { SpecPhase } from '../../features/sessions/contract/session-spec.js';
-import { activePhase, gateOf, isPhaseFinished, taskStatus } from '../../features/sessions/rules/task-progress.js';
-import type { SessionState } from '../../features/sessions/rules/session-state.js';
+import type { Packet, SessionView } from '../../../interfaces/inspector/contract/session-view.js';
+import type { SpecPhase } from '../contract/session-spec.js';
+import { activePhase, gateOf, isPhaseFinished, taskStatus } from '../rules/task-progress.js';
+import type { SessionState } from '../rules/session-state.js';
 
 /** The parts of a session view that are not in the session state. */
 export interface SessionViewExtras {

@@ -1,7 +1,6 @@
-// What the inspector shows of a session. The page that shows it builds on these types, so this file has no schema.
+// What the inspector shows of a session. The feature of sessions computes it, and the page draws it. Types only.
 
-import type { ArtifactInfo } from '../../core/contract/inspection/inspection.js';
-import type { StepType } from './contract/session.js';
+import type { ArtifactInfo } from '../../../core/contract/inspection/inspection.js';
 
 /** The state of a session at one position. Plain data; titles are empty if the spec is withheld. */
 export interface SessionView {
@@ -28,13 +27,13 @@ export interface SessionView {
 
 /**
  * One issue of a step: the agent's packet without its texts, which are content. A reader who may read the materials
- * rebuilds the packet from them (`stepPacket`) and compares it with its hash.
+ * rebuilds the packet from them and compares it with its hash.
  */
 export interface Packet {
   /** The log index of the entry that issued the packet. */
   readonly log_index: number;
   readonly step_id: string;
-  readonly type: StepType;
+  readonly type: string;
   readonly phase_id: string;
   readonly task_id: string | null;
   /** The agent run that gets the proposals of this step, and its lane. */

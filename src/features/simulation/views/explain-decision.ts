@@ -1,23 +1,23 @@
-import type { DecisionExplanation, ExplainedCheck } from '../../core/contract/inspection/inspection.js';
-import { NEEDS_APPROVAL, needsApproval } from '../../core/contract/inspection/needs-approval.js';
-import { UNDECIDABLE, type PolicyAnswer, type RecordedDecision } from '../../features/simulation/recorded-decision.js';
-import { decisionsIn } from '../../features/simulation/decision-fold.js';
-import { readDecisionsAt } from '../../features/simulation/entry-decisions.js';
-import { explainWithPauses } from '../../features/simulation/explain.js';
-import type { LedgerView } from './ledger-view.js';
-import { entryAt } from './step-story.js';
+// How the inspector shows what policy decided.
+
+import type { DecisionExplanation, ExplainedCheck } from '../../../core/contract/inspection/inspection.js';
+import { NEEDS_APPROVAL, needsApproval } from '../../../core/contract/inspection/needs-approval.js';
+import type { Pause } from '../../../engine/ports/pace.js';
+import type { DecisionViews } from '../../../interfaces/inspector/added-views.js';
+import type { LedgerView } from '../../../interfaces/inspector/ledger-view.js';
+import { entryAt } from '../../../interfaces/inspector/step-story.js';
+import { UNDECIDABLE, type PolicyAnswer, type RecordedDecision } from '../recorded-decision.js';
+import { decisionsIn } from '../decision-fold.js';
+import { readDecisionsAt } from '../entry-decisions.js';
+import { explainWithPauses } from '../explain.js';
+import { coverageOf } from '../policy-coverage.js';
 
 const CHECK_RESULTS = { passed: true, decided: false, 'not reached': null } as const;
 
-/**
- * Explains the decision that an entry records, or else the first decision on the same input.
- * @returns null if there is no decision
- * @throws LedgerError LEDGER_ERASED if required content is not available
- */
 export async function explainDecisionAt(
   ledger: LedgerView,
   log_index: number,
-  pause: () => Promise<void> | undefined,
+  pause: Pause,
 ): Promise<DecisionExplanation | null> {
   const entry = await entryAt(ledger, log_index);
   if (entry === null) return null;
@@ -27,24 +27,16 @@ export async function explainDecisionAt(
   return toExplanation(decision, pause);
 }
 
-/**
- * Explains every decision of a tree whose content is available. Folds the tree once, whereas each call of
- * `explainDecisionAt` folds it again.
- * @throws LedgerError LEDGER_TAMPERED if the state machines would have recorded something else
- */
 export async function* explainTreeDecisions(
   ledger: LedgerView,
   tree_id: string,
-  pause: () => Promise<void> | undefined,
+  pause: Pause,
 ): AsyncIterable<DecisionExplanation> {
   const count = { trees: 0, entries: 0, not_recomputed: 0 };
   for await (const decision of decisionsIn(ledger, tree_id, count)) yield await toExplanation(decision, pause);
 }
 
-async function toExplanation(
-  decision: RecordedDecision,
-  pause: () => Promise<void> | undefined,
-): Promise<DecisionExplanation> {
+async function toExplanation(decision: RecordedDecision, pause: Pause): Promise<DecisionExplanation> {
   const { checks, conditions, errors, places, changes } = await explainWithPauses(decision, pause);
   const lines = [...errors, ...[...conditions, ...places].map(({ file, line }) => `${file}:${line}`)].join(', ');
   return {
@@ -65,3 +57,5 @@ function answerText(gives: PolicyAnswer): string {
   if (gives.rule_id === null) return gives.decision;
   return needsApproval(gives.rule_id) ? NEEDS_APPROVAL : `${gives.decision}: ${gives.rule_id}`;
 }
+
+export const DECISION_VIEWS: DecisionViews = { explainDecisionAt, explainTreeDecisions, coverageOf };
