@@ -9,7 +9,7 @@ import type { Clock } from '../../engine/ports/clock.js';
 import { IdentityService } from './identity/identity-service.js';
 import { hostForUrl } from '../mcp/serve-http.js';
 import type { Log } from '../../engine/ports/log.js';
-import type { ReadinessCheck } from '../../features/readiness/readiness-reporter.js';
+import type { ReadinessCheck } from '../../host/readiness/readiness-reporter.js';
 import type { Turnpike } from '../../host/turnpike.js';
 import { serveAdmin, type AdminAddress, type AdminServer } from './admin/serve-admin.js';
 import { startHttpServer, type HttpServer } from './http-server.js';
