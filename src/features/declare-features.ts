@@ -2,7 +2,7 @@
 // `feature-routes.ts` and `feature-tools.ts` list routes and tools. To remove an optional feature, remove its folder
 // and its line here.
 
-import type { CommandGroup } from '../interfaces/cli/command.js';
+import type { CallerOptions, CommandGroup } from '../interfaces/cli/command.js';
 import { declareFeature, installVocabulary, type DeclaredFeature } from '../core/contract/run/feature-vocabulary.js';
 import { HOOKS, installCallDecider, type CallDecider } from '../core/policy/calls.js';
 import { CONDITIONS, installConditionLanguage, type ConditionLanguage } from '../core/policy/conditions.js';
@@ -40,6 +40,8 @@ export interface Feature {
   readonly inTrees?: Omit<DeclaredFeature, 'feature'>;
   /** Its commands, under the titles of the help. Loaded with the command line. */
   readonly commands?: () => Promise<readonly CommandGroup[]>;
+  /** Its options of `turnpike serve`. Loaded with the command line. */
+  readonly callerOptions?: () => Promise<CallerOptions>;
   /** Its linter of policies. Loaded when a command loads a policy. */
   readonly linter?: () => Promise<PolicyLinter>;
 }
@@ -99,6 +101,10 @@ export const FEATURES: readonly Feature[] = [
   {
     name: 'upstreams',
     commands: async () => (await import('./upstreams/commands/upstream-commands.js')).UPSTREAM_COMMANDS,
+  },
+  {
+    name: 'identity',
+    callerOptions: async () => (await import('./identity/commands/identity-options.js')).IDENTITY_OPTIONS,
   },
   { name: 'cluster', commands: async () => (await import('./cluster/commands/cluster-commands.js')).CLUSTER_COMMANDS },
   { name: 'backup', commands: async () => (await import('./backup/commands/backup-commands.js')).BACKUP_COMMANDS },

@@ -1,5 +1,5 @@
-// The sources without the folders of optional features and without their entries in the registry: they compile, and
-// what is left decides a step and has the other commands.
+// The sources without the folders of optional features and without their entries in the lists of features: they
+// compile, and what is left decides a step and has the other commands.
 
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
@@ -7,8 +7,8 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import ts from 'typescript';
-import { OPTIONAL_FEATURES, REGISTRY } from '../optional-features.js';
-import { nodesOf, ROOT } from '../sources.js';
+import { OPTIONAL_FEATURES, REGISTRY, SERVICE_LISTS } from '../optional-features.js';
+import { nodesOf, ROOT, textOf } from '../sources.js';
 
 const COPIED = ['src', 'machines', 'package.json', 'tsconfig.json', 'tsconfig.build.json'];
 /** The sample needs no declarations, and to write them takes as long as the check. */
@@ -45,8 +45,10 @@ beforeAll(() => {
   for (const path of COPIED) cpSync(join(ROOT, path), join(folder, path), { recursive: true });
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   for (const feature of OPTIONAL_FEATURES) rmSync(join(folder, 'src/features', feature), { recursive: true });
-  const registry = join(folder, REGISTRY);
-  writeFileSync(registry, withoutEntries(readFileSync(registry, 'utf8'), OPTIONAL_FEATURES));
+  for (const list of [REGISTRY, ...SERVICE_LISTS]) {
+    const path = join(folder, list);
+    writeFileSync(path, withoutEntries(path, readFileSync(path, 'utf8')));
+  }
   writeFileSync(join(folder, 'sample.mjs'), SAMPLE);
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -79,22 +81,39 @@ test('what is left decides a step by the shipped policy, and has the other comma
   expect(commands).not.toContain('doctor');
 });
 
-/** The registry without the entries of these features. An entry belongs to the feature whose modules it imports. */
-function withoutEntries(text: string, features: readonly string[]): string {
-  const source = ts.createSourceFile(REGISTRY, text, ts.ScriptTarget.Latest, true);
-  const entries = nodesOf(source)
-    .filter(ts.isArrayLiteralExpression)
-    .flatMap(({ elements }) => [...elements])
-    .filter((entry) => features.includes(featureOf(entry)));
-  expect(entries.map(featureOf).sort()).toEqual([...features].sort());
-  return entries.reduceRight((rest, entry) => {
-    return rest.slice(0, entry.getFullStart()) + rest.slice(entry.end).replace(/^,/, '');
-  }, text);
+test('every optional feature has an entry in the registry', () => {
+  const found = entriesIn(ts.createSourceFile(REGISTRY, textOf(REGISTRY), ts.ScriptTarget.Latest, true));
+  const features = found.flatMap((node) => pathsIn(node).map(featureOf));
+  expect(OPTIONAL_FEATURES.filter((feature) => !features.includes(feature))).toEqual([]);
+});
+
+/** A list of features without what it imports of optional features, and without their elements of its arrays. */
+function withoutEntries(path: string, text: string): string {
+  const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
+  return entriesIn(source).reduceRight(
+    (rest, entry) => rest.slice(0, entry.getFullStart()) + rest.slice(entry.end).replace(/^,/, ''),
+    text,
+  );
 }
 
-function featureOf(entry: ts.Expression): string {
-  const path = nodesOf(entry).find(
-    (node): node is ts.StringLiteral => ts.isStringLiteral(node) && /^\.\//.test(node.text),
-  );
-  return path?.text.split('/')[1] ?? '';
+/** The imports of optional features, and the elements of arrays that use these imports or load such a feature. */
+function entriesIn(source: ts.SourceFile): readonly ts.Node[] {
+  const imports = source.statements.filter(ts.isImportDeclaration).filter(isOfOptional);
+  const names = imports.flatMap(nodesOf).flatMap((node) => (ts.isImportSpecifier(node) ? [node.name.text] : []));
+  const elements = nodesOf(source)
+    .filter(ts.isArrayLiteralExpression)
+    .flatMap(({ elements }) => [...elements])
+    .filter((element) => isOfOptional(element) || nodesOf(element).some((node) => isNamed(node, names)));
+  return [...imports, ...elements];
 }
+
+const isNamed = (node: ts.Node, names: readonly string[]): boolean =>
+  ts.isIdentifier(node) && names.includes(node.text);
+
+const isOfOptional = (node: ts.Node): boolean =>
+  pathsIn(node).some((path) => OPTIONAL_FEATURES.includes(featureOf(path)));
+
+const pathsIn = (node: ts.Node): readonly string[] =>
+  nodesOf(node).flatMap((each) => (ts.isStringLiteral(each) && each.text.startsWith('./') ? [each.text] : []));
+
+const featureOf = (path: string): string => path.split('/')[1] ?? '';

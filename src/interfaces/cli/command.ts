@@ -1,4 +1,5 @@
 import type { ConfiguredOptions } from '../../host/configuration/turnpike-configuration.js';
+import type { IdentityOptions } from '../service/identity-service.js';
 import type { Io } from './io.js';
 
 /**
@@ -69,6 +70,13 @@ export interface CliCommand {
 export interface CommandGroup {
   readonly title: string;
   readonly commands: readonly CliCommand[];
+}
+
+/** Options of `turnpike serve` with which it accepts callers who are not in the token book. */
+export interface CallerOptions {
+  readonly options: readonly CommandOption[];
+  /** Undefined if none of the options is given. @throws UsageError */
+  readonly parse: (command: CliCommand, args: CommandArguments, io: Io) => IdentityOptions | undefined;
 }
 
 /** What this call of a command does with the home directory. */

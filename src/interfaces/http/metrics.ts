@@ -3,7 +3,7 @@
 import { PROMETHEUS_TYPE, type SdkTelemetry } from '../../features/telemetry/otel/sdk-telemetry.js';
 import type { ClusterDirectory, ClusterStatus } from '../../engine/ports/ledger/cluster.js';
 import type { Measure, Meter } from '../../engine/ports/telemetry.js';
-import type { IdentityCounts } from './identity/identity-service.js';
+import type { IdentityCounts } from '../service/identity-service.js';
 import type { AdmissionCounts } from '../admission/scheduled-request.js';
 
 const OUTCOME = /"(?:outcome|decision)":"([A-Z_]{1,32})"/;
