@@ -1,7 +1,14 @@
 // Which features can be removed, and the registry that names them.
 
 /** The features that only the registry and the lists of services import: each can be removed with its entries. */
-export const OPTIONAL_FEATURES: readonly string[] = ['conditions', 'doctor', 'evidence', 'identity', 'policy-lint'];
+export const OPTIONAL_FEATURES: readonly string[] = [
+  'conditions',
+  'doctor',
+  'evidence',
+  'identity',
+  'policy-lint',
+  'telemetry',
+];
 
 /** The registry of all features. It loads what it lists when that is needed. */
 export const REGISTRY = 'src/features/declare-features.ts';

@@ -2,7 +2,7 @@
 // `feature-routes.ts` and `feature-tools.ts` list routes and tools. To remove an optional feature, remove its folder
 // and its line here.
 
-import type { CallerOptions, CommandGroup } from '../interfaces/cli/command.js';
+import type { CallerOptions, CommandGroup, TelemetryOptions } from '../interfaces/cli/command.js';
 import { declareFeature, installVocabulary, type DeclaredFeature } from '../core/contract/run/feature-vocabulary.js';
 import { HOOKS, installCallDecider, type CallDecider } from '../core/policy/calls.js';
 import { CONDITIONS, installConditionLanguage, type ConditionLanguage } from '../core/policy/conditions.js';
@@ -10,6 +10,7 @@ import type { PolicyLinter } from '../core/policy/files/policy-linter.js';
 import { DECISION_POINTS, installDecisionPoints, type DecisionPointRules } from '../core/policy/decision-queries.js';
 import { mayHaveKey } from '../core/policy/files/may-have-key.js';
 import { installTreeFeature, type TreeFeature } from '../kernel/tree-feature.js';
+import type { ObserveEngine } from '../runtime/engine-observation.js';
 
 const install = async (loading: Promise<TreeFeature>): Promise<void> => {
   installTreeFeature(await loading);
@@ -42,6 +43,10 @@ export interface Feature {
   readonly commands?: () => Promise<readonly CommandGroup[]>;
   /** Its options of `turnpike serve`. Loaded with the command line. */
   readonly callerOptions?: () => Promise<CallerOptions>;
+  /** Its options of the commands that serve. Loaded with the command line. */
+  readonly telemetryOptions?: () => Promise<TelemetryOptions>;
+  /** What traces and measures an engine. Loaded when a Turnpike is opened with telemetry. */
+  readonly observeEngine?: () => Promise<ObserveEngine>;
   /** Its linter of policies. Loaded when a command loads a policy. */
   readonly linter?: () => Promise<PolicyLinter>;
 }
@@ -105,6 +110,11 @@ export const FEATURES: readonly Feature[] = [
   {
     name: 'identity',
     callerOptions: async () => (await import('./identity/commands/identity-options.js')).IDENTITY_OPTIONS,
+  },
+  {
+    name: 'telemetry',
+    telemetryOptions: async () => (await import('./telemetry/commands/telemetry-options.js')).TELEMETRY_OPTIONS,
+    observeEngine: async () => (await import('./telemetry/observe-engine.js')).observeEngine,
   },
   { name: 'cluster', commands: async () => (await import('./cluster/commands/cluster-commands.js')).CLUSTER_COMMANDS },
   { name: 'backup', commands: async () => (await import('./backup/commands/backup-commands.js')).BACKUP_COMMANDS },

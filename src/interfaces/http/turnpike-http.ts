@@ -6,7 +6,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { PageFile } from '../inspector/page-folder.js';
 import { systemClock } from '../../system/system-clock.js';
 import { winstonLog } from '../../system/winston-log.js';
-import { sdkTelemetry } from '../../features/telemetry/otel/sdk-telemetry.js';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { ClusterDirectory } from '../../engine/ports/ledger/cluster.js';
@@ -32,6 +31,7 @@ import type { MonitoredProcess } from './admin/admin-handler.js';
 import { createHandler, matchedEntrance, type MountedHandler, type FindMountedHandler } from './http-handler.js';
 import { createIdentity } from './create-identity.js';
 import { ledgerAudit } from './routes/ledger-audit.js';
+import { createMetricRegistry } from './metric-registry.js';
 import { Metrics, type MetricRegistry } from './metrics.js';
 import { readinessGauges } from './readiness-gauges.js';
 import { createOpenCheck } from './served-page.js';
@@ -206,7 +206,7 @@ function createService(
         ...(options.cluster === undefined ? {} : { cluster: options.cluster }),
         ...(identity === null ? {} : { identity: () => identity.counts }),
       },
-      options.telemetry ?? sdkTelemetry({ version, otlp: null, log }),
+      options.telemetry ?? createMetricRegistry(log),
     ),
     streams,
     version,

@@ -10,7 +10,7 @@ import {
 } from '../../../core/contract/policy/identities.js';
 import { usageError } from '../../../core/errors.js';
 import type { IdentityOptions } from '../../../interfaces/service/identity-service.js';
-import { CALLBACK_PATH } from '../login/login-flow.js';
+import { CALLBACK_PATH } from '../service/login/login-flow.js';
 import { commandUsageError } from '../../../interfaces/cli/arguments.js';
 import type { CallerOptions, CliCommand, CommandArguments, CommandOption } from '../../../interfaces/cli/command.js';
 import type { Io } from '../../../interfaces/cli/io.js';

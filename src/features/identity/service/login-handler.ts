@@ -1,8 +1,8 @@
 // The addresses at which people sign in and out on the page. They need no token: each checks its own cookie.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { LoginFlow, LoginStep } from '../login/login-flow.js';
-import { CALLBACK_PATH } from '../login/login-flow.js';
+import type { LoginFlow, LoginStep } from './login/login-flow.js';
+import { CALLBACK_PATH } from './login/login-flow.js';
 import { checkMethod, pathOf } from '../../../interfaces/service/request-guard.js';
 import type { PageLogin, RecordFailure } from '../../../interfaces/service/identity-service.js';
 import { createRefusal, sendRefusal, type Refusal } from '../../../interfaces/service/problems.js';

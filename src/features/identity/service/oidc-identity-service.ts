@@ -9,7 +9,7 @@ import { TOKEN_PROBLEMS, type LoginOptions, type TokenProblem } from '../../../e
 import type { Log } from '../../../engine/ports/log.js';
 import type { Principal } from '../../../engine/ports/token-book.js';
 import { IdentityPolicy } from '../callers/identity-policy.js';
-import { CALLBACK_PATH, checkRedirect, LoginFlow } from '../login/login-flow.js';
+import { CALLBACK_PATH, checkRedirect, LoginFlow } from './login/login-flow.js';
 import { OidcCallers } from '../callers/oidc-callers.js';
 import type { IdentityResult, RequestCredentials } from '../../../engine/ports/request-identity.js';
 import type {

@@ -1,7 +1,7 @@
 // C98: signing in on the page: what a browser is sent, what it must bring back, and what its session can do.
 
 import { afterEach, expect, test } from '@jest/globals';
-import { SESSIONS_PER_CALLER } from '../../../../src/features/identity/login/login-sessions.js';
+import { SESSIONS_PER_CALLER } from '../../../../src/features/identity/service/login/login-sessions.js';
 import { CLIENT } from '../../../fixtures/oidc-issuer.js';
 import { IdentityBench, ROLE } from './identity-harness.js';
 

@@ -15,7 +15,7 @@ import { homeOf } from '../../options/folders.js';
 import { CALLER_OPTIONS } from '../../options/added-options.js';
 import type { LocalWorker } from '../../store/open-worker.js';
 import { parseTlsOptions, TLS_OPTIONS } from '../../options/tls-options.js';
-import { TELEMETRY_OPTIONS } from '../../options/telemetry-options.js';
+import { REPORT_OPTIONS } from '../../options/report-options.js';
 import { HEADS_OPTION, STORE_OPTION } from '../../store/shared-home.js';
 import { parseWait, WAIT_OPTION } from '../../store/wait-for-database.js';
 import { NEW_RUNS_OPTION } from '../../options/new-runs.js';
@@ -78,7 +78,7 @@ export const serve: CliCommand = {
     NEW_RUNS_OPTION,
     { name: 'specs', value: 'DIR', help: 'a folder of specs for new sessions, named by their ids' },
     { name: 'inline-specs', help: 'accept specs in requests; danger: the commands in them are executed' },
-    ...TELEMETRY_OPTIONS,
+    ...REPORT_OPTIONS,
   ],
   notes: [
     'Every request needs a bearer token: one of `turnpike token`, or the one that the command creates at the start,',

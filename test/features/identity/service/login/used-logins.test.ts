@@ -2,13 +2,13 @@
 
 import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { identitiesSource } from '../../../../src/home/policy/home-identities.js';
-import { winstonLog } from '../../../../src/system/winston-log.js';
-import { OidcIdentityService } from '../../../../src/features/identity/service/oidc-identity-service.js';
-import type { LoginFlow, LoginStep } from '../../../../src/features/identity/login/login-flow.js';
-import { USED_LOGINS_MAX, UsedLogins } from '../../../../src/features/identity/login/used-logins.js';
-import { AUDIENCE, CLIENT } from '../../../fixtures/oidc-issuer.js';
-import { IdentityBench } from '../service/identity-harness.js';
+import { identitiesSource } from '../../../../../src/home/policy/home-identities.js';
+import { winstonLog } from '../../../../../src/system/winston-log.js';
+import { OidcIdentityService } from '../../../../../src/features/identity/service/oidc-identity-service.js';
+import type { LoginFlow, LoginStep } from '../../../../../src/features/identity/service/login/login-flow.js';
+import { USED_LOGINS_MAX, UsedLogins } from '../../../../../src/features/identity/service/login/used-logins.js';
+import { AUDIENCE, CLIENT } from '../../../../fixtures/oidc-issuer.js';
+import { IdentityBench } from '../identity-harness.js';
 
 describe('at the callback', () => {
   let stage: IdentityBench;
