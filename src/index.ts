@@ -94,7 +94,7 @@ export type {
   TaskDetails,
 } from './features/sessions/sessions.js';
 export type { Readiness } from './host/readiness/readiness.js';
-export type { ReadinessCheck, ReadinessReport, ReadinessResult } from './features/readiness/readiness-reporter.js';
+export type { ReadinessCheck, ReadinessReport, ReadinessResult } from './host/readiness/readiness-reporter.js';
 export type { LedgerVitals } from './host/readiness/turnpike-readiness.js';
 export {
   resolveLocation,

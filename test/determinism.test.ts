@@ -148,7 +148,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   'src/home/home.ts -> src/stores/sqlite/sqlite-ledger-store.ts': HOME,
   'src/home/ledger-key.ts -> src/stores/keys/key-file.ts': HOME,
   'src/runtime/ledger/ledger-reader.ts -> src/system/system-pace.ts': DEFAULT,
-  'src/features/readiness/standard-checks.ts -> src/stores/keys/session-key.ts': HOME,
+  'src/host/readiness/standard-checks.ts -> src/stores/keys/session-key.ts': HOME,
   'src/host/storage-environment.ts -> src/stores/ledger/head-file.ts': PARTS,
   'src/host/storage-environment.ts -> src/stores/memory/memory-head-store.ts':
     'it reads no time: it imports the type of a head file',

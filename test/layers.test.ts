@@ -147,12 +147,11 @@ describe('layers', () => {
     expect([...new Set(found)].sort()).toEqual([]);
   });
 
-  test('only the registry imports an optional feature, and only an entry of the package exports from one', () => {
+  test('only lists of features import an optional feature, and only an entry of the package exports from one', () => {
     const named = EDGES.filter(({ from, to }) => {
       const feature = featureOf(to ?? '');
-      return (
-        feature !== null && OPTIONAL_FEATURES.includes(feature) && featureOf(from) !== feature && from !== REGISTRY
-      );
+      const isListed = from === REGISTRY || SERVICE_LISTS.includes(from);
+      return feature !== null && OPTIONAL_FEATURES.includes(feature) && featureOf(from) !== feature && !isListed;
     });
     const exported = PUBLIC_ENTRIES.flatMap((from) =>
       OPTIONAL_FEATURES.flatMap((feature) => exportsOfFeature(parse(from), feature)).map(() => from),

@@ -3,22 +3,28 @@
 import ts from 'typescript';
 import { filesIn } from './sources.js';
 
-/** The features that nothing but the registry and exports of the package name: each can be removed with these lines. */
+/** The features that only these lists and exports of the package name: each can be removed with these lines. */
 export const OPTIONAL_FEATURES: readonly string[] = [
   'backup',
   'cluster',
   'conditions',
   'doctor',
   'evidence',
+  'identity',
   'policy-lint',
   'simulation',
+  'telemetry',
 ];
 
 /** The registry of all features. It loads what it lists when that is needed. */
 export const REGISTRY = 'src/features/declare-features.ts';
 
-/** The routes and tools of features, which services import at once. */
-export const SERVICE_LISTS = ['src/features/feature-routes.ts', 'src/features/feature-tools.ts'];
+/** The routes, tools and services of features, which are imported at once. */
+export const SERVICE_LISTS = [
+  'src/features/feature-routes.ts',
+  'src/features/feature-services.ts',
+  'src/features/feature-tools.ts',
+];
 
 /** The entries of the package whose exports come from several folders. */
 export const PUBLIC_ENTRIES: readonly string[] = ['src/index.ts', ...filesIn('src/interfaces', /^index\.ts$/)];

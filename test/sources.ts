@@ -22,7 +22,7 @@ export function filesIn(folder: string, name: RegExp): readonly string[] {
 
 /** What a feature adds to interfaces: it belongs to their layer, and only the registry and the feature import it. */
 export const isAddedToInterfaces = (path: string): boolean =>
-  /^src\/features\/[^/]+\/(?:commands|routes|tools|views)\//.test(path);
+  /^src\/features\/[^/]+\/(?:commands|routes|service|tools|views)\//.test(path);
 
 export const textOf = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 

@@ -20,7 +20,7 @@ const MODULES = {
   configuration: 'src/host/configuration/turnpike-configuration.js',
   clientSecret: 'src/features/identity/provider/client-secret.js',
   routes: 'src/interfaces/http/routes/routes.js',
-  loginHandler: 'src/interfaces/http/login-handler.js',
+  loginHandler: 'src/features/identity/service/login-handler.js',
   adminHandler: 'src/interfaces/http/admin/admin-handler.js',
   mcpHttp: 'src/interfaces/mcp/serve-http.js',
   mcpOffer: 'src/interfaces/mcp/offer.js',

@@ -2,7 +2,7 @@
 // `feature-routes.ts` and `feature-tools.ts` list routes and tools. To remove an optional feature, remove its folder
 // and its line here.
 
-import type { CommandGroup } from '../interfaces/cli/command.js';
+import type { CallerOptions, CommandGroup, TelemetryOptions } from '../interfaces/cli/command.js';
 import type { AddedViews } from '../interfaces/inspector/added-views.js';
 import { declareFeature, installVocabulary, type DeclaredFeature } from '../core/contract/run/feature-vocabulary.js';
 import { HOOKS, installCallDecider, type CallDecider } from '../core/policy/calls.js';
@@ -13,6 +13,7 @@ import { mayHaveKey } from '../core/policy/files/may-have-key.js';
 import { installLedgerFacts, type LedgerFactsSource } from '../engine/ledger-facts.js';
 import type { StartReporter } from '../engine/ports/ledger/cluster.js';
 import { installTreeFeature, type TreeFeature } from '../kernel/tree-feature.js';
+import type { ObserveEngine } from '../runtime/engine-observation.js';
 
 const install = async (loading: Promise<TreeFeature>): Promise<void> => {
   installTreeFeature(await loading);
@@ -49,6 +50,12 @@ export interface Feature {
   readonly inTrees?: Omit<DeclaredFeature, 'feature'>;
   /** Its commands, under the titles of the help. Loaded with the command line. */
   readonly commands?: () => Promise<readonly CommandGroup[]>;
+  /** Its options of `turnpike serve`. Loaded with the command line. */
+  readonly callerOptions?: () => Promise<CallerOptions>;
+  /** Its options of the commands that serve. Loaded with the command line. */
+  readonly telemetryOptions?: () => Promise<TelemetryOptions>;
+  /** What traces and measures an engine. Loaded when a Turnpike is opened with telemetry. */
+  readonly observeEngine?: () => Promise<ObserveEngine>;
   /** Its linter of policies. Loaded when a command loads a policy. */
   readonly linter?: () => Promise<PolicyLinter>;
   /** Its views in the inspector. */
@@ -119,6 +126,15 @@ export const FEATURES: readonly Feature[] = [
   {
     name: 'upstreams',
     commands: async () => (await import('./upstreams/commands/upstream-commands.js')).UPSTREAM_COMMANDS,
+  },
+  {
+    name: 'identity',
+    callerOptions: async () => (await import('./identity/commands/identity-options.js')).IDENTITY_OPTIONS,
+  },
+  {
+    name: 'telemetry',
+    telemetryOptions: async () => (await import('./telemetry/commands/telemetry-options.js')).TELEMETRY_OPTIONS,
+    observeEngine: async () => (await import('./telemetry/observe-engine.js')).observeEngine,
   },
   {
     name: 'cluster',

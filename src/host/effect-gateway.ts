@@ -28,7 +28,7 @@ import type { DecisionPoints } from '../features/decision-points/ask-decision-po
 import { EXPORT_BUNDLE } from '../core/contract/evidence/export-bundle.js';
 import type { ExportEffects } from '../features/exports/export-effects.js';
 import { RecordEffects } from '../runtime/effects/record-effects.js';
-import type { EffectTraces } from '../features/telemetry/traced-effects.js';
+import type { EffectCarriers } from '../runtime/engine-observation.js';
 
 type EffectReturn = EffectResult | Promise<EffectResult>;
 
@@ -57,7 +57,7 @@ export interface GatewayParts {
   readonly decisionPoints: Pick<DecisionPoints, 'ask'>;
   readonly registrations: RegistrationOptions;
   /** Null without telemetry. */
-  readonly traces: Pick<EffectTraces, 'carrierOf'> | null;
+  readonly traces: EffectCarriers | null;
 }
 
 export class EffectGateway implements Effects {

@@ -54,7 +54,7 @@ import {
 import { openGovernedActs, type GovernedActs } from './governed-acts.js';
 import { checkInterpretation } from './interpretation.js';
 import { LazyPart } from './lazy-part.js';
-import { openEngineObservation } from './engine-observation.js';
+import { openEngineObservation } from './open-observation.js';
 import { LedgerReader, rootRunIdOf } from '../runtime/ledger/ledger-reader.js';
 import { remoteAgents, type RemoteAgents } from '../runtime/agents/remote-agents.js';
 import type { Readiness } from './readiness/readiness.js';

@@ -44,7 +44,7 @@ import type { HomePaths, KeyFolder, LocalState, SandboxVolume } from '../home/ho
 import { resolveInterpretation } from './interpretation.js';
 import { LazyPart } from './lazy-part.js';
 import { createLedgerChecks } from './ledger-checks.js';
-import type { EngineObservation } from './engine-observation.js';
+import type { EngineObservation } from '../runtime/engine-observation.js';
 import { readLedgerSigner } from '../home/ledger-key.js';
 import { PolicyCache } from '../runtime/policy-cache.js';
 import type { CheckEffects } from '../features/sessions/checks/check-effects.js';

@@ -1,4 +1,4 @@
-// The sources without the folders of optional features, their entries in the registry and their exports: they compile,
+// The sources without the folders of optional features, their entries in lists and their exports: they compile,
 // what is left decides a step and has the other commands, and the suites of core, kernel, engine and stores pass.
 
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -16,8 +16,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import ts from 'typescript';
-import { exportsOfFeature, OPTIONAL_FEATURES, PUBLIC_ENTRIES, REGISTRY } from '../optional-features.js';
-import { filesIn, importsOf, LEFT_OUT, nodesOf, ROOT, targetOf } from '../sources.js';
+import { exportsOfFeature, OPTIONAL_FEATURES, PUBLIC_ENTRIES, REGISTRY, SERVICE_LISTS } from '../optional-features.js';
+import { filesIn, importsOf, LEFT_OUT, nodesOf, ROOT, targetOf, textOf } from '../sources.js';
 
 /** The suites that have to pass without the optional features, but those that import one. */
 const SUITES = /^test\/(?:core|engine|kernel|machines|stores)\/.*(?<!\.campaign)\.test\.ts$/;
@@ -58,11 +58,17 @@ beforeAll(() => {
     cpSync(join(ROOT, name), join(folder, name), { recursive: true });
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   for (const feature of OPTIONAL_FEATURES) rmSync(join(folder, 'src/features', feature), { recursive: true });
-  rewrite(REGISTRY, withoutEntries);
+  for (const list of [REGISTRY, ...SERVICE_LISTS]) rewrite(list, withoutEntries);
   for (const entry of PUBLIC_ENTRIES) rewrite(entry, withoutExports);
   writeFileSync(join(folder, 'sample.mjs'), SAMPLE);
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+test('every optional feature has an entry in the registry', () => {
+  const found = entriesIn(ts.createSourceFile(REGISTRY, textOf(REGISTRY), ts.ScriptTarget.Latest, true));
+  const features = found.flatMap((node) => pathsIn(node).map(featureOf));
+  expect(OPTIONAL_FEATURES.filter((feature) => !features.includes(feature))).toEqual([]);
+});
 
 const run = (args: readonly string[]) =>
   spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8', timeout: MS_MAX });
@@ -127,26 +133,19 @@ const leadsAway = (from: string) => (name: string) => {
 const parse = (path: string): ts.SourceFile =>
   ts.createSourceFile(path, readFileSync(join(folder, path), 'utf8'), ts.ScriptTarget.Latest, true);
 
-function rewrite(path: string, without: (source: ts.SourceFile, features: readonly string[]) => string): void {
-  writeFileSync(join(folder, path), without(parse(path), OPTIONAL_FEATURES));
+function rewrite(path: string, without: (source: ts.SourceFile) => string): void {
+  writeFileSync(join(folder, path), without(parse(path)));
 }
 
-/** A public entry without its exports of these features. */
-const withoutExports = (source: ts.SourceFile, features: readonly string[]): string =>
+/** A public entry without its exports of optional features. */
+const withoutExports = (source: ts.SourceFile): string =>
   withoutNodes(
     source,
-    features.flatMap((feature) => exportsOfFeature(source, feature)),
+    OPTIONAL_FEATURES.flatMap((feature) => exportsOfFeature(source, feature)),
   );
 
-/** The registry without the entries of these features. An entry belongs to the feature whose modules it imports. */
-function withoutEntries(source: ts.SourceFile, features: readonly string[]): string {
-  const entries = nodesOf(source)
-    .filter(ts.isArrayLiteralExpression)
-    .flatMap(({ elements }) => [...elements])
-    .filter((entry) => features.includes(featureOf(entry)));
-  expect(entries.map(featureOf).sort()).toEqual([...features].sort());
-  return withoutNodes(source, entries);
-}
+/** A list of features without what it imports of optional features, and without their elements of its arrays. */
+const withoutEntries = (source: ts.SourceFile): string => withoutNodes(source, entriesIn(source));
 
 /** The text without these nodes and the commas after them. */
 const withoutNodes = (source: ts.SourceFile, nodes: readonly ts.Node[]): string =>
@@ -154,9 +153,24 @@ const withoutNodes = (source: ts.SourceFile, nodes: readonly ts.Node[]): string 
     .sort((one, other) => one.pos - other.pos)
     .reduceRight((rest, { pos, end }) => rest.slice(0, pos) + rest.slice(end).replace(/^,/, ''), source.text);
 
-function featureOf(entry: ts.Expression): string {
-  const path = nodesOf(entry).find(
-    (node): node is ts.StringLiteral => ts.isStringLiteral(node) && /^\.\//.test(node.text),
-  );
-  return path?.text.split('/')[1] ?? '';
+/** The imports of optional features, and the elements of arrays that use these imports or load such a feature. */
+function entriesIn(source: ts.SourceFile): readonly ts.Node[] {
+  const imports = source.statements.filter(ts.isImportDeclaration).filter(isOfOptional);
+  const names = imports.flatMap(nodesOf).flatMap((node) => (ts.isImportSpecifier(node) ? [node.name.text] : []));
+  const elements = nodesOf(source)
+    .filter(ts.isArrayLiteralExpression)
+    .flatMap(({ elements }) => [...elements])
+    .filter((element) => isOfOptional(element) || nodesOf(element).some((node) => isNamed(node, names)));
+  return [...imports, ...elements];
 }
+
+const isNamed = (node: ts.Node, names: readonly string[]): boolean =>
+  ts.isIdentifier(node) && names.includes(node.text);
+
+const isOfOptional = (node: ts.Node): boolean =>
+  pathsIn(node).some((path) => OPTIONAL_FEATURES.includes(featureOf(path)));
+
+const pathsIn = (node: ts.Node): readonly string[] =>
+  nodesOf(node).flatMap((each) => (ts.isStringLiteral(each) && each.text.startsWith('./') ? [each.text] : []));
+
+const featureOf = (path: string): string => path.split('/')[1] ?? '';

@@ -12,7 +12,7 @@ const DAMAGED = [
   'features/decisions/decisions',
   'features/promotions/ballots',
   'features/promotions/high-risk-runs',
-  'features/readiness/readiness-reporter',
+  'host/readiness/readiness-reporter',
   'features/telemetry/engine-telemetry',
   'host/control/hook-request',
 ];
@@ -63,7 +63,7 @@ const CALLS: readonly (readonly [string, string, (turnpike: Turnpike) => Promise
     (turnpike) => turnpike.resolve({ ...starter, run: 'run_00000000.1', outcome: 'done' }),
   ],
   ['decide', 'features/decisions/decisions', (turnpike) => turnpike.decide({ ...starter, tool: 't', input: {} })],
-  ['readiness.report', 'features/readiness/readiness-reporter', (turnpike) => turnpike.readiness.report()],
+  ['readiness.report', 'host/readiness/readiness-reporter', (turnpike) => turnpike.readiness.report()],
 ];
 
 test.each(CALLS)('%s rejects, each time, and the Turnpike goes on', async (_name, damaged, call) => {

@@ -85,3 +85,11 @@ export interface Telemetry {
   readonly tracer: Tracer | null;
   readonly meter: Meter;
 }
+
+/** Telemetry of a service: metrics that can be collected, and traces if there is a collector. */
+export interface ServiceTelemetry extends Telemetry {
+  /** All metrics now, in the text format of Prometheus. */
+  collect(): Promise<{ readonly text: string }>;
+  /** Sends what waits, for a limited time. */
+  close(): Promise<void>;
+}

@@ -7,13 +7,14 @@ import type { Effect, EffectResult } from '../../core/contract/run/effect.js';
 import { NO_REPLY } from '../../core/contract/policy/decision-points.js';
 import type { Effects } from '../../engine/tree-engine.js';
 import type { Attributes, OpenSpan } from '../../engine/ports/telemetry.js';
+import type { EffectCarriers } from '../../runtime/engine-observation.js';
 import { observedAction } from '../../runtime/observed-names.js';
 import type { EngineTelemetry } from './engine-telemetry.js';
 
 type EffectReturn = EffectResult | Promise<EffectResult>;
 
 /** The trace contexts of the effects in flight. */
-export class EffectTraces {
+export class EffectTraces implements EffectCarriers {
   readonly #telemetry: Pick<EngineTelemetry, 'pointOf'>;
   /** The spans of effects. An effect that is not recorded has none, and the place of its step or run. */
   readonly #points = new WeakMap<Effect, TracePoint>();

@@ -1,6 +1,6 @@
 import type { ClusterDirectory, ClusterWorker } from '../../engine/ports/ledger/cluster.js';
 import type { Turnpike } from '../turnpike.js';
-import type { ReadinessCheck } from '../../features/readiness/readiness-reporter.js';
+import type { ReadinessCheck } from './readiness-reporter.js';
 
 const NAME = 'database';
 

@@ -4,11 +4,7 @@
 import { usageError } from '../../core/errors.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { Log } from '../../engine/ports/log.js';
-import type {
-  ReadinessCheck,
-  ReadinessReport,
-  ReadinessReporter,
-} from '../../features/readiness/readiness-reporter.js';
+import type { ReadinessCheck, ReadinessReport, ReadinessReporter } from './readiness-reporter.js';
 import { LazyPart } from '../lazy-part.js';
 
 /** Interval between two reports without a request, in ms. */

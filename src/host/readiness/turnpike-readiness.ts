@@ -37,11 +37,8 @@ export function createReadiness({ components, reader, keys, externalHeadStore, o
   const readiness = new Readiness({
     standardNames: standardCheckNames({ keys, readClock }),
     openReporter: async (added) => {
-      const [{ ReadinessReporter }, { standardChecks }] = await Promise.all([
-        import('../../features/readiness/readiness-reporter.js'),
-        import('../../features/readiness/standard-checks.js'),
-      ]);
-      const standard = standardChecks({
+      const { createReporter } = await import('./standard-checks.js');
+      const standard = {
         condition,
         restartsItself: options.restarts === 'automatic',
         readLedger: () => reader.size(),
@@ -51,8 +48,8 @@ export function createReadiness({ components, reader, keys, externalHeadStore, o
         isSigned,
         readClock,
         log,
-      });
-      return new ReadinessReporter({ standard, added, clock, log });
+      };
+      return createReporter(standard, added, clock);
     },
     clock,
     log,

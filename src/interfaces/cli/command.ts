@@ -1,4 +1,7 @@
 import type { ConfiguredOptions } from '../../host/configuration/turnpike-configuration.js';
+import type { Log } from '../../engine/ports/log.js';
+import type { ServiceTelemetry } from '../../engine/ports/telemetry.js';
+import type { IdentityOptions } from '../service/identity-service.js';
 import type { Io } from './io.js';
 
 /**
@@ -69,6 +72,24 @@ export interface CliCommand {
 export interface CommandGroup {
   readonly title: string;
   readonly commands: readonly CliCommand[];
+}
+
+/** Options of `turnpike serve` with which it accepts callers who are not in the token book. */
+export interface CallerOptions {
+  readonly options: readonly CommandOption[];
+  /** Undefined if none of the options is given. @throws UsageError */
+  readonly parse: (command: CliCommand, args: CommandArguments, io: Io) => IdentityOptions | undefined;
+}
+
+/** Options of the commands that serve with which they report traces and metrics. */
+export interface TelemetryOptions {
+  readonly options: readonly CommandOption[];
+  /**
+   * Null without a collector, unless metrics are served.
+   * @param servesMetrics whether metrics can be collected without a collector
+   * @throws UsageError
+   */
+  readonly open: (args: CommandArguments, log: Log, servesMetrics: boolean) => Promise<ServiceTelemetry | null>;
 }
 
 /** What this call of a command does with the home directory. */

@@ -5,7 +5,7 @@ import type { Clock } from '../../engine/ports/clock.js';
 import type { Log } from '../../engine/ports/log.js';
 import type { Principal, TokenBook } from '../../engine/ports/token-book.js';
 import type { Turnpike } from '../../host/turnpike.js';
-import type { IdentityService } from './identity/identity-service.js';
+import type { IdentityService } from '../service/identity-service.js';
 import type { InspectorSource } from '../inspector/inspector-source.js';
 import type { AgentIdentity } from '../mcp/run-gateway.js';
 import type { AddedToolOptions } from '../mcp/added-tools.js';

@@ -10,10 +10,9 @@ export {
   type TokenGrant,
 } from '../../stores/keys/token-file.js';
 export { identitiesSource } from '../../home/policy/home-identities.js';
-export type { OidcIssuerOptions } from '../../features/identity/provider/oidc-provider.js';
 export type { IdentitiesSource, LoadedIdentities } from '../../engine/ports/identities-source.js';
-export type { IdentityOptions } from './identity/identity-service.js';
-export type { LoginOptions } from './identity/login-flow.js';
+export type { LoginOptions, OidcIssuerOptions } from '../../engine/ports/identity-provider.js';
+export type { IdentityOptions } from '../service/identity-service.js';
 export type { Right, TokenRecord } from '../../core/contract/token.js';
 export type { Principal, TokenBook, VerifiedCaller } from '../../engine/ports/token-book.js';
 export {

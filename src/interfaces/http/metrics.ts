@@ -1,11 +1,13 @@
 // The metrics of the HTTP service. The registry also has those of the engine if both share one telemetry.
 
-import { PROMETHEUS_TYPE, type SdkTelemetry } from '../../features/telemetry/otel/sdk-telemetry.js';
+import type { Log } from '../../engine/ports/log.js';
 import type { ClusterDirectory, ClusterStatus } from '../../engine/ports/ledger/cluster.js';
-import type { Measure, Meter } from '../../engine/ports/telemetry.js';
-import type { IdentityCounts } from './identity/identity-service.js';
+import type { Measure, Meter, ServiceTelemetry } from '../../engine/ports/telemetry.js';
+import type { IdentityCounts } from '../service/identity-service.js';
 import type { AdmissionCounts } from '../admission/scheduled-request.js';
 
+/** The content type of the text format of Prometheus. */
+const PROMETHEUS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 const OUTCOME = /"(?:outcome|decision)":"([A-Z_]{1,32})"/;
 
 /** A gauge whose values are read at each scrape. */
@@ -33,7 +35,16 @@ export interface MetricSources {
 }
 
 /** Where metrics are registered and collected. */
-export type MetricRegistry = Pick<SdkTelemetry, 'meter' | 'collect'>;
+export type MetricRegistry = Pick<ServiceTelemetry, 'meter' | 'collect'>;
+
+/** Creates a registry that nothing else uses. */
+export type CreateMetricRegistry = (version: string, log: Pick<Log, 'warn'>) => MetricRegistry;
+
+/** Without the feature of telemetry: it has no metrics. */
+export const NO_METRICS: MetricRegistry = {
+  meter: { counter: () => () => undefined, histogram: () => () => undefined, observe: () => undefined },
+  collect: () => Promise.resolve({ text: '' }),
+};
 
 export class Metrics {
   readonly #registry: MetricRegistry;

@@ -5,17 +5,16 @@ import type { PageFile } from '../inspector/page-folder.js';
 import { systemClock } from '../../system/system-clock.js';
 import { singleTokenBook } from '../../stores/keys/token-file.js';
 import { winstonLog } from '../../system/winston-log.js';
-import { sdkTelemetry } from '../../features/telemetry/otel/sdk-telemetry.js';
 import type { Log } from '../../engine/ports/log.js';
 import { systemPace } from '../../system/system-pace.js';
 import { AdmissionController } from '../admission/admission-controller.js';
 import { createRequestGuard, loopbackNames } from '../service/request-guard.js';
 import type { InspectorSource } from '../inspector/inspector-source.js';
-import { readPackageVersion } from '../../system/package-version.js';
 import { httpPlugin } from './http-plugin.js';
 import { createHandler } from './http-handler.js';
 import { LEDGER_ROUTES } from './routes/ledger-routes.js';
 import { startHttpServer, type HttpServer } from './http-server.js';
+import { createMetricRegistry } from './metric-registry.js';
 import { Metrics } from './metrics.js';
 import { createOpenCheck } from './served-page.js';
 import type { AccessAudit, InspectionService } from './http-service.js';
@@ -50,9 +49,8 @@ export async function serveSource(options: ServeSourceOptions): Promise<HttpServ
   const size = (): Promise<number> => source.size();
   const streams = new EventStreams({ size, tokens, clock, log });
   const admission = new AdmissionController({ clock, pace: systemPace() });
-  const telemetry = sdkTelemetry({ version: readPackageVersion(), otlp: null, log });
   const sources = { size, streams: () => streams.count, admission: () => admission.counts };
-  const metrics = new Metrics(sources, telemetry);
+  const metrics = new Metrics(sources, createMetricRegistry(log));
   const service: InspectionService = {
     inspector: source,
     audit: options.audit ?? (() => Promise.resolve()),

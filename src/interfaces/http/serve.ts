@@ -6,10 +6,11 @@ import { winstonLog } from '../../system/winston-log.js';
 import { UsageError } from '../../core/errors.js';
 import { loopbackNames } from '../service/request-guard.js';
 import type { Clock } from '../../engine/ports/clock.js';
-import { IdentityService } from './identity/identity-service.js';
+import type { IdentityService } from '../service/identity-service.js';
+import { createIdentity } from './create-identity.js';
 import { hostForUrl } from '../mcp/serve-http.js';
 import type { Log } from '../../engine/ports/log.js';
-import type { ReadinessCheck } from '../../features/readiness/readiness-reporter.js';
+import type { ReadinessCheck } from '../../host/readiness/readiness-reporter.js';
 import type { Turnpike } from '../../host/turnpike.js';
 import { serveAdmin, type AdminAddress, type AdminServer } from './admin/serve-admin.js';
 import { startHttpServer, type HttpServer } from './http-server.js';
@@ -140,7 +141,7 @@ async function openIdentity(
   log: Log,
 ): Promise<IdentityService | undefined> {
   if (options === undefined) return undefined;
-  const identity = options instanceof IdentityService ? options : new IdentityService(options, clock, log);
+  const identity = createIdentity(options, clock, log);
   await identity.check();
   return identity;
 }

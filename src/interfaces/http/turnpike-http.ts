@@ -6,7 +6,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { PageFile } from '../inspector/page-folder.js';
 import { systemClock } from '../../system/system-clock.js';
 import { winstonLog } from '../../system/winston-log.js';
-import { sdkTelemetry } from '../../features/telemetry/otel/sdk-telemetry.js';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { ClusterDirectory } from '../../engine/ports/ledger/cluster.js';
@@ -20,8 +19,7 @@ import { clientAddressFinder } from '../service/client-address.js';
 import { checkMethod, createRequestGuard } from '../service/request-guard.js';
 import { homeInspectorSource } from '../inspector/ledger-inspector-source.js';
 import type { InspectorSource } from '../inspector/inspector-source.js';
-import { IdentityService, type IdentityOptions } from './identity/identity-service.js';
-import type { LoginFlow } from './identity/login-flow.js';
+import type { IdentityOptions, IdentityService, PageLogin } from '../service/identity-service.js';
 import { createMcpService, type McpService } from '../mcp/mcp-service.js';
 import { agentOf, type AgentIdentity } from '../mcp/run-gateway.js';
 import { MCP_PATH, McpEndpoint } from '../mcp/serve-http.js';
@@ -30,9 +28,10 @@ import { createRefusal } from '../service/problems.js';
 import { admitWithRequestId } from './echo-request-id.js';
 import { httpPlugin, type AdmitRequest } from './http-plugin.js';
 import type { MonitoredProcess } from './admin/admin-handler.js';
-import { createLoginHandler, isLoginPath, isLoginReturn, LOGIN_PATH } from './login-handler.js';
 import { createHandler, matchedEntrance, type MountedHandler, type FindMountedHandler } from './http-handler.js';
+import { createIdentity } from './create-identity.js';
 import { ledgerAudit } from './routes/ledger-audit.js';
+import { createMetricRegistry } from './metric-registry.js';
 import { Metrics, type MetricRegistry } from './metrics.js';
 import { readinessGauges } from './readiness-gauges.js';
 import { createOpenCheck } from './served-page.js';
@@ -106,25 +105,26 @@ export function turnpikeHttp(options: TurnpikeHttpOptions): TurnpikeHttp {
   const { page = NO_PAGE } = options;
   const { tokens } = options;
   const { identity } = service;
-  const login = identity?.openLogin(options.origins?.[0] ?? `http://${options.hosts[0] ?? ''}`) ?? null;
   const addressOf = clientAddressFinder(options.trustedProxies ?? []);
+  const recordFailure = (request: IncomingMessage): number => admission.recordFailure(addressOf(request));
+  const origin = options.origins?.[0] ?? `http://${options.hosts[0] ?? ''}`;
+  const login = identity?.openLogin(origin, recordFailure) ?? null;
   const isPage = createOpenCheck(page);
   const guard = createRequestGuard({
     ...namesWithLogin(options, login),
     tokens,
     identity,
-    ...(login === null ? {} : { signIn: LOGIN_PATH, isReturn: isLoginReturn }),
-    isOpen: (method, path) => isPage(method, path) || (login !== null && isLoginPath(path)),
+    ...(login === null ? {} : { signIn: login.path, isReturn: (method, path) => login.isReturn(method, path) }),
+    isOpen: (method, path) => isPage(method, path) || login?.has(path) === true,
   });
   const mcpHandler = new McpHandler(options, service, new McpEndpoint(admission.limits));
   const plugin = (admit: AdmitRequest): FastifyPluginAsync => httpPlugin({ service, routes: ROUTES, admit });
   const serveMcp: MountedHandler['handle'] = (request, response, principal) =>
     mcpHandler.handle(request, response, principal);
-  const recordFailure = (request: IncomingMessage): number => admission.recordFailure(addressOf(request));
-  const findLogin: FindMountedHandler =
-    login === null ? () => null : createLoginHandler({ flow: login, recordFailure });
+  const serveLogin: MountedHandler | null =
+    login === null ? null : { name: 'login', handle: (request, response) => login.handle(request, response) };
   const findMounted: FindMountedHandler = (path) =>
-    path === MCP_PATH ? { name: 'mcp', handle: serveMcp } : findLogin(path);
+    path === MCP_PATH ? { name: 'mcp', handle: serveMcp } : login?.has(path) === true ? serveLogin : null;
   const { metrics, log } = service;
   const own = createHandler({ guard, page, admission, addressOf, routes: ROUTES, metrics, log, plugin, findMounted });
   const observe = (request: IncomingMessage, response: ServerResponse): void => {
@@ -158,7 +158,7 @@ export function turnpikeHttp(options: TurnpikeHttpOptions): TurnpikeHttp {
 /** The page of a login is served under the name to which the issuer sends browsers back. */
 function namesWithLogin(
   { hosts, origins = [] }: Pick<TurnpikeHttpOptions, 'hosts' | 'origins'>,
-  login: LoginFlow | null,
+  login: PageLogin | null,
 ): { readonly hosts: readonly string[]; readonly origins: readonly string[] } {
   if (login === null) return { hosts, origins };
   return { hosts: [...hosts, new URL(login.origin).host], origins: [...origins, login.origin] };
@@ -184,7 +184,7 @@ function createService(
   const streams = new EventStreams({ size, tokens, clock, log });
   const version = readPackageVersion();
   if (options.cluster !== undefined) addDatabaseCheck(turnpike, options.cluster, version);
-  const identity = createIdentity(options.identity, clock, log);
+  const identity = options.identity === undefined ? null : createIdentity(options.identity, clock, log);
   return {
     turnpike,
     tokens,
@@ -206,18 +206,13 @@ function createService(
         ...(options.cluster === undefined ? {} : { cluster: options.cluster }),
         ...(identity === null ? {} : { identity: () => identity.counts }),
       },
-      options.telemetry ?? sdkTelemetry({ version, otlp: null, log }),
+      options.telemetry ?? createMetricRegistry(log),
     ),
     streams,
     version,
     clock,
     log,
   };
-}
-
-function createIdentity(identity: TurnpikeHttpOptions['identity'], clock: Clock, log: Log): IdentityService | null {
-  if (identity === undefined) return null;
-  return identity instanceof IdentityService ? identity : new IdentityService(identity, clock, log);
 }
 
 function findWorkerIn(cluster: Pick<ClusterDirectory, 'status'>, clock: Clock, version: string) {

@@ -6,7 +6,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { Principal, TokenBook } from '../../engine/ports/token-book.js';
-import type { IdentityResult, RequestIdentity } from '../http/identity/request-identity.js';
+import type { IdentityResult, RequestIdentity } from '../../engine/ports/request-identity.js';
 import { createRefusal, type Refusal } from './problems.js';
 
 export type { Refusal } from './problems.js';

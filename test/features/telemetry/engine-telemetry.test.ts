@@ -5,7 +5,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { winstonLog } from '../../../src/system/winston-log.js';
-import { sdkTelemetry, type SdkTelemetry } from '../../../src/features/telemetry/otel/sdk-telemetry.js';
+import type { ServiceTelemetry } from '../../../src/engine/ports/telemetry.js';
+import { sdkTelemetry } from '../../../src/features/telemetry/otel/sdk-telemetry.js';
 import { traceIdOf } from '../../../src/core/contract/trace-context.js';
 import type { Log } from '../../../src/engine/ports/log.js';
 import { ruleLabel } from '../../../src/features/telemetry/engine-metrics.js';
@@ -16,7 +17,7 @@ import { ROOT } from '../../root.js';
 import { proposal } from '../../interfaces/http/http-harness.js';
 
 let collector: Collector;
-let telemetry: SdkTelemetry;
+let telemetry: ServiceTelemetry;
 let lines: string;
 let log: Log;
 

@@ -6,7 +6,8 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js';
 import { winstonLog } from '../../../src/system/winston-log.js';
 import type { OtlpSettings } from '../../../src/features/telemetry/otel/otlp-settings.js';
-import { sdkTelemetry, type SdkTelemetry } from '../../../src/features/telemetry/otel/sdk-telemetry.js';
+import type { ServiceTelemetry } from '../../../src/engine/ports/telemetry.js';
+import { sdkTelemetry } from '../../../src/features/telemetry/otel/sdk-telemetry.js';
 import { spanIdOf, traceIdOf } from '../../../src/core/contract/trace-context.js';
 import { createConnection, mcpService } from '../../../src/interfaces/mcp/mcp-service.js';
 import { sdkServer } from '../../../src/interfaces/mcp/sdk-server.js';
@@ -24,7 +25,7 @@ const OTHER_SPAN = 'c'.repeat(16);
 const carrier = (span = SPAN, trace = TRACE, flags = '01') => ({ traceparent: `00-${trace}-${span}-${flags}` });
 
 let collector: Collector;
-let telemetry: SdkTelemetry;
+let telemetry: ServiceTelemetry;
 
 const settings = (url: string, more: Partial<OtlpSettings> = {}): OtlpSettings => ({
   traces: `${url}/v1/traces`,
@@ -36,7 +37,7 @@ const settings = (url: string, more: Partial<OtlpSettings> = {}): OtlpSettings =
   timeoutMs: 1_000,
   ...more,
 });
-const telemetryWith = (more: Partial<OtlpSettings> = {}): SdkTelemetry =>
+const telemetryWith = (more: Partial<OtlpSettings> = {}): ServiceTelemetry =>
   sdkTelemetry({ version: '1', otlp: settings(collector.url, more), log: winstonLog('silent') });
 
 beforeEach(async () => {

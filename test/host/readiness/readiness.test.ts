@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { ReadinessReporter } from '../../../src/features/readiness/readiness-reporter.js';
+import { ReadinessReporter } from '../../../src/host/readiness/readiness-reporter.js';
 import { Readiness } from '../../../src/host/readiness/readiness.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 

@@ -1,6 +1,6 @@
 // An OpenID Connect issuer: verifies its tokens, and exchanges the codes of its logins.
 
-import type { SIGNING_ALGORITHMS, SigningAlgorithm } from '../../../core/contract/policy/identities.js';
+import type { SigningAlgorithm } from '../../../core/contract/policy/identities.js';
 import type { JsonObject } from '../../../core/contract/json.js';
 import { usageError } from '../../../core/errors.js';
 import type { Clock } from '../../../engine/ports/clock.js';
@@ -8,13 +8,14 @@ import type {
   ExpectedToken,
   IdentityProvider,
   KeysState,
+  OidcIssuerOptions,
   TokenVerification,
   VerifiedToken,
 } from '../../../engine/ports/identity-provider.js';
 import type { Log } from '../../../engine/ports/log.js';
 import { isSafeUrl } from '../../../core/contract/safe-url.js';
 import { isSafeEndpoint } from '../../../system/network/json-fetch.js';
-import { KEY_AGES, ProviderKeys, type KeyAges } from './provider-keys.js';
+import { KEY_AGES, ProviderKeys } from './provider-keys.js';
 import { discoverProvider, type MetadataResult, type ProviderMetadata } from './provider-metadata.js';
 import { readTokenHead, verifyClaims } from './signed-token.js';
 
@@ -26,22 +27,6 @@ export const TOLERANCE_SECONDS_MAX = 300;
 export const LIFETIME_SECONDS_MAX = 86_400;
 /** The time between two attempts to discover an issuer that fails: any client can cause one by beginning a login. */
 const DISCOVERY_MS_MIN = 5_000;
-
-/** An issuer whose tokens are accepted. */
-export interface OidcIssuerOptions {
-  /** The identifier of the issuer: https, or http of this machine. */
-  readonly issuer: string;
-  /** The audience that its tokens must name. */
-  readonly audience: string;
-  /** The address of its keys. Default: as its discovery document says. */
-  readonly jwksUri?: string;
-  /** Default: RS256, PS256, ES256 and EdDSA. */
-  readonly algorithms?: readonly (typeof SIGNING_ALGORITHMS)[number][];
-  /** How far the clocks may differ, in seconds: at most 300. Default: 30. */
-  readonly toleranceSeconds?: number;
-  /** How long keys count, in milliseconds. */
-  readonly keyAges?: Partial<KeyAges>;
-}
 
 export interface OidcProviderOptions extends OidcIssuerOptions {
   readonly clock: Clock;

@@ -8,7 +8,7 @@
 //   K3. A set that exceeds a limit is refused as a whole, as is a set that has no usable key.
 
 import type { Clock } from '../../../engine/ports/clock.js';
-import type { KeysState } from '../../../engine/ports/identity-provider.js';
+import type { KeyAges, KeysState } from '../../../engine/ports/identity-provider.js';
 import type { Log } from '../../../engine/ports/log.js';
 import { fetchJson } from '../../../system/network/json-fetch.js';
 import { readPublicKey, type PublicKey } from './signed-token.js';
@@ -16,11 +16,6 @@ import { readPublicKey, type PublicKey } from './signed-token.js';
 export const KEYS_BYTES_MAX = 262_144;
 export const KEYS_MAX = 64;
 
-export interface KeyAges {
-  readonly freshMs: number;
-  readonly staleMs: number;
-  readonly cooldownMs: number;
-}
 export const KEY_AGES: KeyAges = { freshMs: 300_000, staleMs: 3_600_000, cooldownMs: 30_000 };
 
 export type KeyLookup = { readonly key: PublicKey } | { readonly problem: 'key_unknown' | 'unavailable' };

@@ -15,7 +15,7 @@ import {
   PeriodicExportingMetricReader,
 } from '@opentelemetry/sdk-metrics';
 import type { Log } from '../../../engine/ports/log.js';
-import type { Telemetry } from '../../../engine/ports/telemetry.js';
+import type { ServiceTelemetry, Telemetry } from '../../../engine/ports/telemetry.js';
 import { HistogramMeter } from './histogram-meter.js';
 import { now, otelTelemetry, SCOPE } from './otel-telemetry.js';
 import type { OtlpSettings } from './otlp-settings.js';
@@ -25,8 +25,6 @@ import { SpanRecorder } from './span-recorder.js';
 
 /** How long the end of the process waits for the collector, in ms. */
 const SHUTDOWN_MS = 2_000;
-/** The content type of the text format of Prometheus. */
-export const PROMETHEUS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 /** Series of one metric. Further ones are counted together: labels are bounded, and this is the last bound. */
 const SERIES_MAX = 1_000;
 
@@ -35,14 +33,6 @@ export interface SdkTelemetryOptions {
   /** Null: nothing is sent anywhere. */
   readonly otlp: OtlpSettings | null;
   readonly log: Pick<Log, 'warn'>;
-}
-
-/** Metrics that can be collected, and traces if there is a collector. */
-export interface SdkTelemetry extends Telemetry {
-  /** All metrics now, in the text format of Prometheus. */
-  collect(): Promise<{ readonly text: string }>;
-  /** Sends what waits, for a limited time. */
-  close(): Promise<void>;
 }
 
 /** Reads metrics when it is asked to. */
@@ -56,7 +46,7 @@ class ScrapeReader extends MetricReader {
   }
 }
 
-export function sdkTelemetry({ version, otlp, log }: SdkTelemetryOptions): SdkTelemetry {
+export function sdkTelemetry({ version, otlp, log }: SdkTelemetryOptions): ServiceTelemetry {
   const resource = createResource(version);
   const histograms = new HistogramMeter({ scope: SCOPE, resource, seriesMax: SERIES_MAX, now });
   const scrape = new ScrapeReader({

@@ -5,7 +5,7 @@ import type { AdminServer } from '../../http/admin/serve-admin.js';
 import { commandUsageError, parseHostPort, quoteArgument } from '../arguments.js';
 import type { CliCommand, CommandArguments, CommandOption, ExitCode } from '../command.js';
 import type { Io } from '../io.js';
-import { withReports, type ServiceReports } from './telemetry-options.js';
+import { withReports, type ServiceReports } from './report-options.js';
 
 export const ADMIN_OPTION: CommandOption = {
   name: 'admin',

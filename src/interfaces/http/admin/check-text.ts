@@ -1,4 +1,4 @@
-import type { ReadinessResult } from '../../../features/readiness/readiness-reporter.js';
+import type { ReadinessResult } from '../../../host/readiness/readiness-reporter.js';
 
 const lineOf = ({ name, reason }: ReadinessResult): string =>
   reason === null ? `[+]${name} ok\n` : `[-]${name} failed: ${reason}\n`;

@@ -5,11 +5,13 @@ import { BALLOT_DIGESTS_MAX, ApprovalVote } from '../../../core/contract/run/app
 import { canonicalJson } from '../../../core/contract/canonical-json.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import { CaseId, closed, Nullable, OneOf, RunId, Sha256, Timestamp } from '../../../core/contract/shapes.js';
+import type { VerifiedIdentity } from '../../../core/contract/run/verified-identity.js';
+import { TokenId } from '../../../core/contract/token.js';
+import { isConforming } from '../../../core/contract/validators.js';
 import type { Clock } from '../../../engine/ports/clock.js';
 import type { Principal } from '../../../engine/ports/token-book.js';
 import type { Approver } from '../../../runtime/ledger/ledger-reader.js';
 import { RefusalError } from '../../service/problems.js';
-import { voterIdentity } from '../identity/identity-service.js';
 import { checkTokenCase } from './run-access.js';
 import { route, type Route } from './route.js';
 import { jsonResponse } from './route-shapes.js';
@@ -144,4 +146,10 @@ function voterOf(principal: Principal): Approver {
     ...(person === undefined ? {} : { person }),
     ...(identity === undefined ? {} : { identity }),
   };
+}
+
+/** How a caller was authenticated, as its votes record it; undefined for a book of tokens with ids of its own. */
+function voterIdentity({ id, person, verified }: Principal): VerifiedIdentity | undefined {
+  if (verified !== undefined) return verified.identity;
+  return isConforming(TokenId, id) ? { source: 'token', token_id: id, mapped: person !== undefined } : undefined;
 }

@@ -1,7 +1,8 @@
 // C98: the keys of an issuer: rotation, limits, and an issuer that cannot be reached or lies.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { OidcProvider, type OidcIssuerOptions } from '../../../../src/features/identity/provider/oidc-provider.js';
+import type { OidcIssuerOptions } from '../../../../src/engine/ports/identity-provider.js';
+import { OidcProvider } from '../../../../src/features/identity/provider/oidc-provider.js';
 import { KEYS_BYTES_MAX, KEYS_MAX } from '../../../../src/features/identity/provider/provider-keys.js';
 import { winstonLog } from '../../../../src/system/winston-log.js';
 import { ManualClock } from '../../../fixtures/manual-clock.js';

@@ -3,7 +3,8 @@
 
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { winstonLog } from '../../../../src/system/winston-log.js';
-import { sdkTelemetry, type SdkTelemetry } from '../../../../src/features/telemetry/otel/sdk-telemetry.js';
+import type { ServiceTelemetry } from '../../../../src/engine/ports/telemetry.js';
+import { sdkTelemetry } from '../../../../src/features/telemetry/otel/sdk-telemetry.js';
 import { Bench } from '../../../fixtures/bench.js';
 import { startCollector, type Collector } from '../../../fixtures/otlp-collector.js';
 import { proposal } from '../../../interfaces/http/http-harness.js';
@@ -16,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => collector.close());
 
-const open = (url: string): SdkTelemetry =>
+const open = (url: string): ServiceTelemetry =>
   sdkTelemetry({
     version: '1',
     otlp: {
@@ -31,7 +32,7 @@ const open = (url: string): SdkTelemetry =>
     log: winstonLog('silent'),
   });
 
-async function valueOf(telemetry: SdkTelemetry, series: string): Promise<number> {
+async function valueOf(telemetry: ServiceTelemetry, series: string): Promise<number> {
   const { text } = await telemetry.collect();
   return Number(
     text
@@ -44,7 +45,7 @@ async function valueOf(telemetry: SdkTelemetry, series: string): Promise<number>
 const DROPPED = 'turnpike_telemetry_spans_dropped_total';
 
 /** Ten steps, whose ledger is verified and replayed. */
-async function tenSteps(telemetry: SdkTelemetry): Promise<void> {
+async function tenSteps(telemetry: ServiceTelemetry): Promise<void> {
   const bench = await Bench.open({ telemetry });
   const agent = await bench.turnpike.startAgent();
   for (let step = 0; step < 10; step += 1) {

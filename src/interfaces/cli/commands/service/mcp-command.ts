@@ -7,7 +7,7 @@ import { quoteArgument, commandUsageError, parseCount, parseHostPort } from '../
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
 import { findContractFolder, homeOf } from '../../options/folders.js';
 import { NEW_RUNS_OPTION } from '../../options/new-runs.js';
-import { TELEMETRY_OPTIONS } from '../../options/telemetry-options.js';
+import { REPORT_OPTIONS } from '../../options/report-options.js';
 import { withHomeAccess, type HomeAccess } from '../../home-access.js';
 import { parseTlsOptions, TLS_OPTIONS } from '../../options/tls-options.js';
 import type { Io } from '../../io.js';
@@ -40,7 +40,7 @@ export const mcp: CliCommand = {
     { name: 'session-role', value: 'ROLE', help: `the session role of agents (default ${SESSION_ROLES[0]})` },
     NEW_RUNS_OPTION,
     LEDGER_FAILURE_OPTION,
-    ...TELEMETRY_OPTIONS,
+    ...REPORT_OPTIONS,
     { name: 'posture', value: 'HOW', help: `the posture of sessions that agents start: ${POSTURES.join(', ')}` },
   ],
   notes: [

@@ -12,10 +12,10 @@ import type { Turnpike } from '../../../../host/turnpike.js';
 import { parseCount, parsePort } from '../../arguments.js';
 import { NO_OPERANDS, type CommandArguments, type CliCommand, type ExitCode } from '../../command.js';
 import { homeOf } from '../../options/folders.js';
-import { IDENTITY_OPTIONS, parseIdentity } from '../../options/identity-options.js';
+import { CALLER_OPTIONS } from '../../options/added-options.js';
 import type { LocalWorker } from '../../store/open-worker.js';
 import { parseTlsOptions, TLS_OPTIONS } from '../../options/tls-options.js';
-import { TELEMETRY_OPTIONS } from '../../options/telemetry-options.js';
+import { REPORT_OPTIONS } from '../../options/report-options.js';
 import { HEADS_OPTION, STORE_OPTION } from '../../store/shared-home.js';
 import { parseWait, WAIT_OPTION } from '../../store/wait-for-database.js';
 import { NEW_RUNS_OPTION } from '../../options/new-runs.js';
@@ -61,7 +61,7 @@ export const serve: CliCommand = {
       help: 'accept requests of pages from this origin; may be repeated',
     },
     ...TLS_OPTIONS,
-    ...IDENTITY_OPTIONS,
+    ...(CALLER_OPTIONS?.options ?? []),
     STORE_OPTION,
     HEADS_OPTION,
     WAIT_OPTION,
@@ -78,7 +78,7 @@ export const serve: CliCommand = {
     NEW_RUNS_OPTION,
     { name: 'specs', value: 'DIR', help: 'a folder of specs for new sessions, named by their ids' },
     { name: 'inline-specs', help: 'accept specs in requests; danger: the commands in them are executed' },
-    ...TELEMETRY_OPTIONS,
+    ...REPORT_OPTIONS,
   ],
   notes: [
     'Every request needs a bearer token: one of `turnpike token`, or the one that the command creates at the start,',
@@ -167,7 +167,7 @@ async function serveHome(
   const temporaryToken = args.flag('stored-tokens') ? null : createTemporaryToken(args);
   const specs = args.text('specs');
   const newRunsMax = parseCount(serve, args, NEW_RUNS_OPTION.name);
-  const identity = parseIdentity(serve, args, io);
+  const identity = CALLER_OPTIONS?.parse(serve, args, io);
   const server = await serveTurnpike({
     ...at,
     ...parseTlsOptions(args, io),

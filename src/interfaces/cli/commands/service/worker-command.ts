@@ -9,7 +9,7 @@ import {
   withServiceLife,
   type ServiceLife,
 } from '../../options/service-options.js';
-import { TELEMETRY_OPTIONS } from '../../options/telemetry-options.js';
+import { REPORT_OPTIONS } from '../../options/report-options.js';
 import { HEADS_OPTION, STORE_OPTION } from '../../store/shared-home.js';
 import { parseWait, WAIT_OPTION } from '../../store/wait-for-database.js';
 import { systemClock } from '../../../../system/system-clock.js';
@@ -21,7 +21,7 @@ export const worker: CliCommand = {
   section: 'worker',
   summary: 'Run a worker of a shared ledger without an HTTP service',
   operands: NO_OPERANDS,
-  options: [STORE_OPTION, HEADS_OPTION, WAIT_OPTION, ADMIN_OPTION, LEDGER_FAILURE_OPTION, ...TELEMETRY_OPTIONS],
+  options: [STORE_OPTION, HEADS_OPTION, WAIT_OPTION, ADMIN_OPTION, LEDGER_FAILURE_OPTION, ...REPORT_OPTIONS],
   notes: [
     'The worker fires timers, settles the effects of workers that are gone, and integrates commits into the log, until',
     'it receives SIGTERM. After the loss of the database it joins again by itself. Needs a home directory of',
@@ -48,7 +48,7 @@ function runWorker(args: CommandArguments, life: ServiceLife): Promise<ExitCode>
       await io.stderr.writeLine(
         `this worker has joined the ledger, ${own.volume_id === null ? 'without the volume' : `with volume ${own.volume_id}`}`,
       );
-      if (life.admin !== null && telemetry !== null) {
+      if (life.admin !== null) {
         const { workerMetrics } = await import('../../../http/worker-metrics.js');
         life.admin.begin({ readiness: turnpike.readiness, metrics: workerMetrics(turnpike, own.cluster, telemetry) });
       }

@@ -7,7 +7,7 @@ import { identitiesSource } from '../../../../../src/home/policy/home-identities
 import { pinManifest } from '../../../../../src/home/policy/manifest-policy-source.js';
 import type { Entry } from '../../../../../src/core/contract/run/entry.js';
 import { AUDIENCE, CLIENT, OidcIssuer } from '../../../../fixtures/oidc-issuer.js';
-import { identitiesText, MAPPINGS } from '../../../http/identity/identity-harness.js';
+import { identitiesText, MAPPINGS } from '../../../../features/identity/service/identity-harness.js';
 import { inChromium, Tab, withBrowser } from './browser.js';
 import { Stage } from './stage.js';
 

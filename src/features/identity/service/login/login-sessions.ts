@@ -1,9 +1,9 @@
 // The sessions of people who have signed in on the page. They are in memory: a new process knows none of them.
 
 import { hash, timingSafeEqual } from 'node:crypto';
-import { drawToken } from '../../../stores/keys/access-token.js';
-import type { Clock } from '../../../engine/ports/clock.js';
-import type { Principal } from '../../../engine/ports/token-book.js';
+import { drawToken } from '../../../../stores/keys/access-token.js';
+import type { Clock } from '../../../../engine/ports/clock.js';
+import type { Principal } from '../../../../engine/ports/token-book.js';
 
 export const SESSIONS_MAX = 1_024;
 export const SESSIONS_PER_CALLER = 8;

@@ -2,13 +2,13 @@
 
 import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { identitiesSource } from '../../../../src/home/policy/home-identities.js';
-import { winstonLog } from '../../../../src/system/winston-log.js';
-import { IdentityService } from '../../../../src/interfaces/http/identity/identity-service.js';
-import type { LoginFlow, LoginStep } from '../../../../src/interfaces/http/identity/login-flow.js';
-import { USED_LOGINS_MAX, UsedLogins } from '../../../../src/interfaces/http/identity/used-logins.js';
-import { AUDIENCE, CLIENT } from '../../../fixtures/oidc-issuer.js';
-import { IdentityBench } from './identity-harness.js';
+import { identitiesSource } from '../../../../../src/home/policy/home-identities.js';
+import { winstonLog } from '../../../../../src/system/winston-log.js';
+import { OidcIdentityService } from '../../../../../src/features/identity/service/oidc-identity-service.js';
+import type { LoginFlow, LoginStep } from '../../../../../src/features/identity/service/login/login-flow.js';
+import { USED_LOGINS_MAX, UsedLogins } from '../../../../../src/features/identity/service/login/used-logins.js';
+import { AUDIENCE, CLIENT } from '../../../../fixtures/oidc-issuer.js';
+import { IdentityBench } from '../identity-harness.js';
 
 describe('at the callback', () => {
   let stage: IdentityBench;
@@ -17,7 +17,7 @@ describe('at the callback', () => {
   async function open(): Promise<LoginFlow> {
     stage = await IdentityBench.open({});
     stage.issuer.user = { sub: 'anna', name: 'Anna Berg', employee: 'Anna Berg', groups: ['counsel'] };
-    const flow = new IdentityService(
+    const flow = new OidcIdentityService(
       {
         issuers: [{ issuer: stage.issuer.url, audience: AUDIENCE }],
         identities: identitiesSource(stage.http.bench.contract),
@@ -25,7 +25,7 @@ describe('at the callback', () => {
       },
       stage.clock,
       winstonLog('silent'),
-    ).openLogin('http://127.0.0.1:8080');
+    ).openFlow('http://127.0.0.1:8080');
     if (flow === null) throw new Error('there is no login');
     return flow;
   }

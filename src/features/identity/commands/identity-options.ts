@@ -1,7 +1,7 @@
 // The options with which `turnpike serve` accepts callers whom an OpenID Connect issuer has authenticated.
 
 import { resolve } from 'node:path';
-import { CLIENT_SECRET_VARIABLE, readClientSecret } from '../../../features/identity/provider/client-secret.js';
+import { CLIENT_SECRET_VARIABLE, readClientSecret } from '../provider/client-secret.js';
 import { hasIdentities, identitiesSource } from '../../../home/policy/home-identities.js';
 import {
   IDENTITIES_PATH,
@@ -9,14 +9,14 @@ import {
   type SigningAlgorithm,
 } from '../../../core/contract/policy/identities.js';
 import { usageError } from '../../../core/errors.js';
-import type { IdentityOptions } from '../../http/identity/identity-service.js';
-import { CALLBACK_PATH } from '../../http/identity/login-flow.js';
-import { commandUsageError } from '../arguments.js';
-import type { CliCommand, CommandArguments, CommandOption } from '../command.js';
-import type { Io } from '../io.js';
-import { displayPath, findContractFolder } from './folders.js';
+import type { IdentityOptions } from '../../../interfaces/service/identity-service.js';
+import { CALLBACK_PATH } from '../service/login/login-flow.js';
+import { commandUsageError } from '../../../interfaces/cli/arguments.js';
+import type { CallerOptions, CliCommand, CommandArguments, CommandOption } from '../../../interfaces/cli/command.js';
+import type { Io } from '../../../interfaces/cli/io.js';
+import { displayPath, findContractFolder } from '../../../interfaces/cli/options/folders.js';
 
-export const IDENTITY_OPTIONS: readonly CommandOption[] = [
+const OPTIONS: readonly CommandOption[] = [
   {
     name: 'oidc-issuer',
     value: 'URL',
@@ -45,9 +45,9 @@ export const IDENTITY_OPTIONS: readonly CommandOption[] = [
 ];
 
 /** Undefined without an issuer. @throws UsageError */
-export function parseIdentity(command: CliCommand, args: CommandArguments, io: Io): IdentityOptions | undefined {
+function parseIdentity(command: CliCommand, args: CommandArguments, io: Io): IdentityOptions | undefined {
   const issuers = args.list('oidc-issuer');
-  const given = IDENTITY_OPTIONS.filter(({ name }) => args.text(name) !== undefined || args.list(name).length > 0);
+  const given = OPTIONS.filter(({ name }) => args.text(name) !== undefined || args.list(name).length > 0);
   if (issuers.length === 0) {
     const [useless] = given;
     if (useless !== undefined) throw commandUsageError(command, `--${useless.name} needs --oidc-issuer`);
@@ -93,3 +93,5 @@ function parseAlgorithm(command: CliCommand, name: string): SigningAlgorithm {
   if (known !== undefined) return known;
   throw commandUsageError(command, `--oidc-algorithm takes one of ${SIGNING_ALGORITHMS.join(', ')}`);
 }
+
+export const IDENTITY_OPTIONS: CallerOptions = { options: OPTIONS, parse: parseIdentity };

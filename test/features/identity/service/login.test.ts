@@ -1,7 +1,7 @@
 // C98: signing in on the page: what a browser is sent, what it must bring back, and what its session can do.
 
 import { afterEach, expect, test } from '@jest/globals';
-import { SESSIONS_PER_CALLER } from '../../../../src/interfaces/http/identity/login-sessions.js';
+import { SESSIONS_PER_CALLER } from '../../../../src/features/identity/service/login/login-sessions.js';
 import { CLIENT } from '../../../fixtures/oidc-issuer.js';
 import { IdentityBench, ROLE } from './identity-harness.js';
 
@@ -255,7 +255,7 @@ test('C98 sessions are bounded: one more of a person ends the oldest of that per
 
 test('C98 behind TLS the cookies are __Host- cookies, and the page is served under its public name', async () => {
   await open({ redirectUri: 'https://turnpike.example/auth/callback' });
-  const { rawRequest } = await import('../../service/raw-http.js');
+  const { rawRequest } = await import('../../../interfaces/service/raw-http.js');
   const head = ['GET /auth/login HTTP/1.1', 'Host: turnpike.example', 'Connection: close'];
   const answer = await rawRequest(stage.http.server.port, head, '');
   expect([answer.status, answer.headers['set-cookie']]).toEqual([

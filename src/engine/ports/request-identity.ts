@@ -1,7 +1,7 @@
 // What the request guard asks about a caller who is not in the token book.
 
-import type { TokenProblem } from '../../../engine/ports/identity-provider.js';
-import type { Principal } from '../../../engine/ports/token-book.js';
+import type { TokenProblem } from './identity-provider.js';
+import type { Principal } from './token-book.js';
 
 /** The credentials of a request. Absent ones are null. */
 export interface RequestCredentials {

@@ -7,14 +7,14 @@ import { pinManifest } from '../../../../src/home/policy/manifest-policy-source.
 import { overlayFiles } from '../../../../src/home/policy/overlay-file.js';
 import { writeOverlay } from '../../../../src/home/policy/overlay-writer.js';
 import { winstonLog } from '../../../../src/system/winston-log.js';
-import type { IdentityOptions } from '../../../../src/interfaces/http/identity/identity-service.js';
+import type { IdentityOptions } from '../../../../src/interfaces/service/identity-service.js';
 import { homePaths } from '../../../../src/home/home-paths.js';
 import type { ServeOptions } from '../../../../src/interfaces/http/serve.js';
 import { Bench } from '../../../fixtures/bench.js';
 import type { ManualClock } from '../../../fixtures/manual-clock.js';
 import { AUDIENCE, OidcIssuer } from '../../../fixtures/oidc-issuer.js';
 import { service, serviceEdit } from '../../../fixtures/service.js';
-import { HttpBench } from '../http-harness.js';
+import { HttpBench } from '../../../interfaces/http/http-harness.js';
 
 export const ROLE = 'ATTORNEY_ADMIN';
 

@@ -1,42 +1,31 @@
 // The callers of a service that are not in the token book: issuers have authenticated them.
 
-import { OidcProvider, type OidcIssuerOptions } from '../../../features/identity/provider/oidc-provider.js';
-import { isConforming } from '../../../core/contract/validators.js';
+import { OidcProvider } from '../provider/oidc-provider.js';
 import type { IdentitiesPolicy } from '../../../core/contract/policy/identities.js';
-import type { VerifiedIdentity } from '../../../core/contract/run/verified-identity.js';
-import { TokenId } from '../../../core/contract/token.js';
 import { PolicyError, usageError } from '../../../core/errors.js';
-import { personOfToken } from '../../../features/identity/map-claims.js';
+import { personOfToken } from '../map-claims.js';
 import type { Clock } from '../../../engine/ports/clock.js';
-import { TOKEN_PROBLEMS, type KeysState, type TokenProblem } from '../../../engine/ports/identity-provider.js';
-import type { IdentitiesSource } from '../../../engine/ports/identities-source.js';
+import { TOKEN_PROBLEMS, type LoginOptions, type TokenProblem } from '../../../engine/ports/identity-provider.js';
 import type { Log } from '../../../engine/ports/log.js';
 import type { Principal } from '../../../engine/ports/token-book.js';
-import { IdentityPolicy } from './identity-policy.js';
-import { CALLBACK_PATH, checkRedirect, LoginFlow, type LoginOptions } from './login-flow.js';
-import { OidcCallers } from './oidc-callers.js';
-import type { IdentityResult, RequestCredentials, RequestIdentity } from './request-identity.js';
-
-/** Issuers whose tokens identify callers, and who these callers are. */
-export interface IdentityOptions {
-  readonly issuers: readonly OidcIssuerOptions[];
-  /** `identities.yaml`: from `identitiesSource`, or of the caller. */
-  readonly identities: IdentitiesSource;
-  /** Lets people sign in on the page. Default: they cannot. */
-  readonly login?: LoginOptions;
-}
-
-/** Refusals so far by their problem, and the state of the keys of each issuer. */
-export interface IdentityCounts {
-  readonly refused: Readonly<Record<TokenProblem, number>>;
-  readonly keys: Readonly<Record<string, KeysState>>;
-  readonly sessions: number;
-}
+import { IdentityPolicy } from '../callers/identity-policy.js';
+import { CALLBACK_PATH, checkRedirect, LoginFlow } from './login/login-flow.js';
+import { OidcCallers } from '../callers/oidc-callers.js';
+import type { IdentityResult, RequestCredentials } from '../../../engine/ports/request-identity.js';
+import type {
+  CreateIdentityService,
+  IdentityCounts,
+  IdentityOptions,
+  IdentityService,
+  PageLogin,
+  RecordFailure,
+} from '../../../interfaces/service/identity-service.js';
+import { createPageLogin } from './login-handler.js';
 
 /** The time between two log lines about the same problem, in milliseconds. */
 const LOG_INTERVAL_MS = 10_000;
 
-export class IdentityService implements RequestIdentity {
+export class OidcIdentityService implements IdentityService {
   readonly #providers: readonly OidcProvider[];
   readonly #policy: IdentityPolicy;
   readonly #callers: OidcCallers;
@@ -66,10 +55,6 @@ export class IdentityService implements RequestIdentity {
     });
   }
 
-  /**
-   * Checks what a service should not start without.
-   * @throws PolicyError if identities.yaml is missing, invalid or not pinned; UsageError for an issuer without mappings
-   */
   async check(): Promise<void> {
     const state = await this.#policy.read();
     if ('failed' in state) throw new PolicyError({ code: 'POLICY_INVALID', message: state.failed });
@@ -79,12 +64,17 @@ export class IdentityService implements RequestIdentity {
     }
   }
 
+  openLogin(origin: string, recordFailure: RecordFailure): PageLogin | null {
+    const flow = this.openFlow(origin);
+    return flow === null ? null : createPageLogin({ flow, recordFailure });
+  }
+
   /**
-   * The logins of the page, or null without.
+   * What signs people in on the page, or null without.
    * @param origin of the page, if the options do not say where it is
    * @throws UsageError for a login that cannot work
    */
-  openLogin(origin: string): LoginFlow | null {
+  openFlow(origin: string): LoginFlow | null {
     const login = this.#login;
     if (login === undefined) return null;
     const provider = this.#providers.find(({ issuer }) => issuer === (login.issuer ?? this.#providers[0]?.issuer));
@@ -111,10 +101,6 @@ export class IdentityService implements RequestIdentity {
     return this.#callers.holds(principal) && (session === null || this.#flow?.has(session) === true);
   }
 
-  /**
-   * Why callers of an issuer cannot be identified now; null if they can, as far as is known. Also tries to fetch
-   * missing keys again, for the next call.
-   */
   async findUnreadiness(): Promise<string | null> {
     for (const provider of this.#providers) provider.retryKeys();
     if ('failed' in (await this.#policy.read())) return 'identities.yaml cannot be used';
@@ -150,8 +136,5 @@ function mapToken(principal: Principal, policy: IdentitiesPolicy | null): Identi
   return { principal: person === null ? principal : { ...principal, person } };
 }
 
-/** How a caller was authenticated, as its votes record it; undefined for a book of tokens with ids of its own. */
-export function voterIdentity({ id, person, verified }: Principal): VerifiedIdentity | undefined {
-  if (verified !== undefined) return verified.identity;
-  return isConforming(TokenId, id) ? { source: 'token', token_id: id, mapped: person !== undefined } : undefined;
-}
+export const createOidcIdentityService: CreateIdentityService = (options, clock, log) =>
+  new OidcIdentityService(options, clock, log);

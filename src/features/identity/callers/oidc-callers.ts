@@ -2,7 +2,7 @@
 // issuer's, and policy maps its claims. Every reason for a refusal looks the same to the caller.
 
 import { hash } from 'node:crypto';
-import { isSignedToken, readTokenHead } from '../../../features/identity/provider/signed-token.js';
+import { isSignedToken, readTokenHead } from '../provider/signed-token.js';
 import { canonicalJson } from '../../../core/contract/canonical-json.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import { AuthenticationContext } from '../../../core/contract/policy/identities.js';
@@ -10,12 +10,12 @@ import type { OidcIdentity } from '../../../core/contract/run/verified-identity.
 import { Actor, LATEST_TIMESTAMP_MS } from '../../../core/contract/shapes.js';
 import { isConforming } from '../../../core/contract/validators.js';
 import { nameProblem } from '../../../names/person-name.js';
-import { mapClaims, type MappedCaller } from '../../../features/identity/map-claims.js';
+import { mapClaims, type MappedCaller } from '../map-claims.js';
 import type { Clock } from '../../../engine/ports/clock.js';
 import type { IdentityProvider, TokenProblem, VerifiedToken } from '../../../engine/ports/identity-provider.js';
 import type { Principal } from '../../../engine/ports/token-book.js';
 import type { IdentityPolicy, IdentityPolicyState } from './identity-policy.js';
-import type { IdentityResult } from './request-identity.js';
+import type { IdentityResult } from '../../../engine/ports/request-identity.js';
 
 /** Limit of the remembered tokens; the one that was used longest ago is forgotten first. */
 const REMEMBERED_MAX = 4_096;

@@ -3,7 +3,7 @@
 import { chmodSync, existsSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { standardChecks, type StandardCheckParts } from '../../../src/features/readiness/standard-checks.js';
+import { standardChecks, type StandardCheckParts } from '../../../src/host/readiness/standard-checks.js';
 import { keyFolder } from '../../../src/home/home-paths.js';
 import { winstonLog } from '../../../src/system/winston-log.js';
 import { Bench } from '../../fixtures/bench.js';

@@ -8,20 +8,20 @@
 //       when the person signs out.
 //   L3. A change with a session needs the origin of the page and a header with a secret that only the page can read.
 
-import { drawToken } from '../../../stores/keys/access-token.js';
-import { authorizationUrl, exchangeCode, type OidcClient } from '../../../features/identity/provider/code-exchange.js';
-import type { OidcProvider } from '../../../features/identity/provider/oidc-provider.js';
-import { createTextSeal } from '../../../features/identity/provider/sealed-text.js';
-import { parseOwnJson } from '../../../core/contract/json/own-json.js';
-import { isSafeUrl } from '../../../core/contract/safe-url.js';
-import { usageError } from '../../../core/errors.js';
-import type { Clock } from '../../../engine/ports/clock.js';
-import type { TokenProblem } from '../../../engine/ports/identity-provider.js';
-import type { Log } from '../../../engine/ports/log.js';
+import { drawToken } from '../../../../stores/keys/access-token.js';
+import { authorizationUrl, exchangeCode, type OidcClient } from '../../provider/code-exchange.js';
+import type { OidcProvider } from '../../provider/oidc-provider.js';
+import { createTextSeal } from '../../provider/sealed-text.js';
+import { parseOwnJson } from '../../../../core/contract/json/own-json.js';
+import { isSafeUrl } from '../../../../core/contract/safe-url.js';
+import { usageError } from '../../../../core/errors.js';
+import type { Clock } from '../../../../engine/ports/clock.js';
+import type { LoginOptions, TokenProblem } from '../../../../engine/ports/identity-provider.js';
+import type { Log } from '../../../../engine/ports/log.js';
 import { createCookieJar, type CookieJar } from './cookies.js';
 import { isSameSecret, LoginSessions, type LoginSession } from './login-sessions.js';
-import type { OidcCallers } from './oidc-callers.js';
-import type { IdentityResult, RequestCredentials } from './request-identity.js';
+import type { OidcCallers } from '../../callers/oidc-callers.js';
+import type { IdentityResult, RequestCredentials } from '../../../../engine/ports/request-identity.js';
 import { UsedLogins } from './used-logins.js';
 
 /** How long a person may take to sign in, in milliseconds. */
@@ -32,21 +32,6 @@ const CODE_CHARS_MAX = 2_048;
 /** The time between two log lines about refused codes, in milliseconds. */
 const LOG_INTERVAL_MS = 10_000;
 export const CALLBACK_PATH = '/auth/callback';
-
-/** The registration of this service at an issuer, for people who sign in on the page. */
-export interface LoginOptions {
-  readonly clientId: string;
-  /** Default: none, for a public client. */
-  readonly clientSecret?: string | null;
-  /** The address of `/auth/callback` of this service, as browsers see it. Default: the first host, without TLS. */
-  readonly redirectUri?: string;
-  /** Default: the first issuer. */
-  readonly issuer?: string;
-  /** Default: `openid`. */
-  readonly scope?: string;
-  /** How long a session lasts at most, in milliseconds. Default and limit: 8 hours. */
-  readonly sessionMs?: number;
-}
 
 export interface LoginFlowOptions {
   readonly login: LoginOptions & { readonly redirectUri: string };

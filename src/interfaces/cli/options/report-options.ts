@@ -1,18 +1,16 @@
-// The options of the services that report to operators: traces and metrics for a collector, and the level of the log.
+// The options of the services that report to operators: those of telemetry, and the level of the log.
 
-import { readOtlpSettings } from '../../../features/telemetry/otel/otlp-settings.js';
-import type { SdkTelemetry } from '../../../features/telemetry/otel/sdk-telemetry.js';
+import type { ServiceTelemetry } from '../../../engine/ports/telemetry.js';
 import { winstonLog } from '../../../system/winston-log.js';
 import { usageError } from '../../../core/errors.js';
-import { readPackageVersion } from '../../../system/package-version.js';
 import type { CommandArguments, CommandOption } from '../command.js';
 import type { Io } from '../io.js';
+import { TELEMETRY_OPTIONS } from './added-options.js';
 
 const LEVELS = ['error', 'warn', 'info'] as const;
 
-export const TELEMETRY_OPTIONS: readonly CommandOption[] = [
-  { name: 'otlp', value: 'URL', help: 'send traces and metrics to this collector (OTLP over HTTP)' },
-  { name: 'trace-ratio', value: 'SHARE', help: 'the share of run trees to trace, 0 to 1 (default 0.1)' },
+export const REPORT_OPTIONS: readonly CommandOption[] = [
+  ...(TELEMETRY_OPTIONS?.options ?? []),
   {
     name: 'log-level',
     value: 'LEVEL',
@@ -24,8 +22,8 @@ export const TELEMETRY_OPTIONS: readonly CommandOption[] = [
 export interface ServiceReports {
   /** The environment of the command, with the log of the option. */
   readonly io: Io;
-  /** Null without a collector, unless metrics are served. */
-  readonly telemetry: SdkTelemetry | null;
+  /** Null without a collector, unless metrics are served, and without the feature. */
+  readonly telemetry: ServiceTelemetry | null;
 }
 
 /**
@@ -40,15 +38,11 @@ export async function withReports<T>(
   work: (reports: ServiceReports) => Promise<T>,
 ): Promise<T> {
   const log = logOf(args, io);
-  const otlp = readOtlpSettings({ url: args.text('otlp'), ratio: args.text('trace-ratio') });
-  if (otlp === null && !servesMetrics) return work({ io: withLog(io, log), telemetry: null });
-  // Loaded here, because no other command needs it.
-  const { sdkTelemetry } = await import('../../../features/telemetry/otel/sdk-telemetry.js');
-  const telemetry = sdkTelemetry({ version: readPackageVersion(), otlp, log });
+  const telemetry = (await TELEMETRY_OPTIONS?.open(args, log, servesMetrics)) ?? null;
   try {
     return await work({ io: withLog(io, log), telemetry });
   } finally {
-    await telemetry.close();
+    await telemetry?.close();
   }
 }
 

@@ -1,13 +1,13 @@
 // The addresses at which people sign in and out on the page. They need no token: each checks its own cookie.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { LoginFlow, LoginStep } from './identity/login-flow.js';
-import { CALLBACK_PATH } from './identity/login-flow.js';
-import { checkMethod, pathOf } from '../service/request-guard.js';
-import { createRefusal, sendRefusal, type Refusal } from '../service/problems.js';
-import type { FindMountedHandler } from './http-handler.js';
+import type { LoginFlow, LoginStep } from './login/login-flow.js';
+import { CALLBACK_PATH } from './login/login-flow.js';
+import { checkMethod, pathOf } from '../../../interfaces/service/request-guard.js';
+import type { PageLogin, RecordFailure } from '../../../interfaces/service/identity-service.js';
+import { createRefusal, sendRefusal, type Refusal } from '../../../interfaces/service/problems.js';
 
-export const LOGIN_PATH = '/auth/login';
+const LOGIN_PATH = '/auth/login';
 const LOGOUT_PATH = '/auth/logout';
 const SESSION_PATH = '/auth/session';
 const PATHS: Readonly<Record<string, readonly string[]>> = {
@@ -22,23 +22,20 @@ const QUERY_CHARS_MAX = 4_096;
 
 export interface LoginHandlerOptions {
   readonly flow: LoginFlow;
-  /** Counts a failed login. @returns milliseconds to wait if the address was over its limit; else 0 */
-  readonly recordFailure: (request: IncomingMessage) => number;
+  readonly recordFailure: RecordFailure;
 }
-
-/** The issuer's page sends the browser there, so the request comes from another site. */
-export const isLoginReturn = (method: string, path: string): boolean => method === 'GET' && path === CALLBACK_PATH;
 
 export const isLoginPath = (path: string): boolean => Object.hasOwn(PATHS, path);
 
-/** The handlers below `/auth`. */
-export function createLoginHandler(options: LoginHandlerOptions): FindMountedHandler {
-  const handler = {
-    name: 'login',
-    handle: (request: IncomingMessage, response: ServerResponse) => handleLogin(request, response, options),
-  };
-  return (path) => (isLoginPath(path) ? handler : null);
-}
+/** The addresses below `/auth`. */
+export const createPageLogin = (options: LoginHandlerOptions): PageLogin => ({
+  origin: options.flow.origin,
+  path: LOGIN_PATH,
+  has: isLoginPath,
+  // The issuer's page sends the browser there, so the request comes from another site.
+  isReturn: (method, path) => method === 'GET' && path === CALLBACK_PATH,
+  handle: (request, response) => handleLogin(request, response, options),
+});
 
 async function handleLogin(
   request: IncomingMessage,

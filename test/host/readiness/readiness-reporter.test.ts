@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { ReadinessReporter, type ReadinessCheck } from '../../../src/features/readiness/readiness-reporter.js';
+import { ReadinessReporter, type ReadinessCheck } from '../../../src/host/readiness/readiness-reporter.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 
 interface Line {

@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { exportSPKI, importJWK, SignJWT, UnsecuredJWT } from 'jose';
 import { newKey, type IssuerKey } from '../../../fixtures/oidc-issuer.js';
-import { proposal } from '../http-harness.js';
+import { proposal } from '../../../interfaces/http/http-harness.js';
 import { IdentityBench } from './identity-harness.js';
 
 let stage: IdentityBench;

@@ -1,7 +1,7 @@
 // The logins whose codes were exchanged, or are being exchanged. A code that the issuer refuses leaves nothing here:
 // any client can begin a login and send one, and it signs no person in.
 
-import type { Clock } from '../../../engine/ports/clock.js';
+import type { Clock } from '../../../../engine/ports/clock.js';
 
 /**
  * Limit of the logins that the issuer has accepted and that could not have expired yet. Past it the next login is

@@ -2,12 +2,12 @@
 
 import { checkSessionKey } from '../../stores/keys/session-key.js';
 import type { EngineCondition } from '../../engine/tree-engine.js';
-import type { ClockReading } from '../../engine/ports/clock.js';
+import type { Clock, ClockReading } from '../../engine/ports/clock.js';
 import type { Log } from '../../engine/ports/log.js';
 import type { KeyFolder } from '../../home/home-paths.js';
 import { readLedgerSigner } from '../../home/ledger-key.js';
 import type { StorageGuard } from '../../runtime/storage/storage-guard.js';
-import type { ReadinessCheck } from './readiness-reporter.js';
+import { ReadinessReporter, type ReadinessCheck } from './readiness-reporter.js';
 
 /** What the checks look at. */
 export interface StandardCheckParts {
@@ -43,6 +43,13 @@ const PERMANENT_REASONS: Readonly<Record<string, string>> = {
   LEDGER_LOCKED: 'another process has opened the ledger',
 };
 export const DISK_LOW = 'less space is free than the reserve: no run starts';
+
+/** What runs these checks and `added`. Both are loaded with the first report, as one module. */
+export const createReporter = (
+  parts: StandardCheckParts,
+  added: ReadonlyMap<string, ReadinessCheck>,
+  clock: Clock,
+): ReadinessReporter => new ReadinessReporter({ standard: standardChecks(parts), added, clock, log: parts.log });
 
 /** The checks with the names of `src/host/readiness/turnpike-readiness.ts`, in the same order. */
 export function standardChecks(parts: StandardCheckParts): readonly ReadinessCheck[] {

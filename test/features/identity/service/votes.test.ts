@@ -7,7 +7,7 @@ import { winstonLog } from '../../../../src/system/winston-log.js';
 import { sha256 } from '../../../../src/core/contract/hash.js';
 import type { Entry } from '../../../../src/core/contract/run/entry.js';
 import type { Principal } from '../../../../src/engine/ports/token-book.js';
-import { IdentityService } from '../../../../src/interfaces/http/identity/identity-service.js';
+import { OidcIdentityService } from '../../../../src/features/identity/service/oidc-identity-service.js';
 import { AUDIENCE } from '../../../fixtures/oidc-issuer.js';
 import { identitiesText, IdentityBench, MAPPINGS, ROLE, writeIdentities } from './identity-harness.js';
 
@@ -211,7 +211,7 @@ describe('C98 identities.yaml', () => {
     await stage.http.server.close();
     const identities = { load: () => (isBroken ? Promise.reject(new TypeError('a secret')) : file.load()) };
     const issuers = [{ issuer: stage.issuer.url, audience: AUDIENCE }];
-    const service = new IdentityService({ issuers, identities }, stage.clock, winstonLog('silent'));
+    const service = new OidcIdentityService({ issuers, identities }, stage.clock, winstonLog('silent'));
     await service.check();
     const credentials = { method: 'GET', cookie: null, csrf: null, origin: null, bearer: await stage.counsel() };
     const accepted = (await service.identify(credentials)) as { principal: Principal };
