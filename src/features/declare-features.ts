@@ -6,6 +6,7 @@ import type { CommandGroup } from '../interfaces/cli/command.js';
 import { declareFeature, installVocabulary, type DeclaredFeature } from '../core/contract/run/feature-vocabulary.js';
 import { HOOKS, installCallDecider, type CallDecider } from '../core/policy/calls.js';
 import { CONDITIONS, installConditionLanguage, type ConditionLanguage } from '../core/policy/conditions.js';
+import { APPROVALS, installApprovalDecider, type ApprovalDecider } from '../core/policy/approvals.js';
 import type { PolicyLinter } from '../core/policy/files/policy-linter.js';
 import { DECISION_POINTS, installDecisionPoints, type DecisionPointRules } from '../core/policy/decision-queries.js';
 import { mayHaveKey } from '../core/policy/files/may-have-key.js';
@@ -26,6 +27,10 @@ const installLanguage = async (loading: Promise<ConditionLanguage>): Promise<voi
 const installCallRules = async (loading: Promise<CallDecider>): Promise<void> => {
   installCallDecider(await loading);
   installWithoutRecords(HOOKS);
+};
+const installApprovals = async (loading: Promise<ApprovalDecider>): Promise<void> => {
+  installApprovalDecider(await loading);
+  installWithoutRecords(APPROVALS);
 };
 const installPoints = async (loading: Promise<DecisionPointRules>): Promise<void> => {
   installDecisionPoints(await loading);
@@ -83,6 +88,18 @@ export const FEATURES: readonly Feature[] = [
         installLanguage(import('./conditions/condition-language.js').then(({ CEDAR_CONDITIONS }) => CEDAR_CONDITIONS)),
     },
     commands: async () => (await import('./conditions/commands/condition-commands.js')).CONDITION_COMMANDS,
+  },
+  {
+    name: APPROVALS,
+    inTrees: {
+      isNeededBy: ({ actions, conditions }) =>
+        conditions !== undefined || (actions !== undefined && mayHaveKey(actions.bytes, 'approvals')),
+      inputKinds: ['vote'],
+      load: () =>
+        installApprovals(
+          import('../core/policy/approval/approval-decision.js').then(({ APPROVAL_DECIDER }) => APPROVAL_DECIDER),
+        ),
+    },
   },
   {
     name: DECISION_POINTS,

@@ -3,7 +3,7 @@
 import type { JsonObject } from '../contract/json.js';
 import type { Label } from '../contract/policy/labels.js';
 import type { RunContext } from '../contract/run/run-context.js';
-import { approvalRuleFor } from '../policy/approval/approval-book.js';
+import { approvalRuleFor } from '../policy/approvals.js';
 import type { Policy } from '../policy/policy.js';
 import { approvalSubject } from './approval-subject.js';
 import { conditionVerdict } from '../policy/conditions.js';

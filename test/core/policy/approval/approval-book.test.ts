@@ -17,16 +17,20 @@ import { InvariantError } from '../../../../src/core/errors.js';
 import {
   approvalDigest,
   approvalRuleFor,
+  emptyBook,
+  type ApprovalPolicy,
+} from '../../../../src/core/policy/approvals.js';
+import {
   APPROVAL_RULE_IDS,
   APPROVAL_RULES,
+  APPROVAL_STATUS_RULES,
+  type ApprovalRuleId,
+} from '../../../../src/core/contract/run/approval-rules.js';
+import {
   consume,
-  emptyBook,
   requestApproval,
   approvalStatus,
-  APPROVAL_STATUS_RULES,
   countBallot,
-  type ApprovalPolicy,
-  type ApprovalRuleId,
 } from '../../../../src/core/policy/approval/approval-book.js';
 import { sized } from '../../../fixtures/campaign.js';
 import { personNamed } from '../../../fixtures/person.js';

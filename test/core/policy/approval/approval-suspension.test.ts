@@ -12,11 +12,10 @@ import {
   approvalStatus,
   consume,
   countBallot,
-  emptyBook,
   requestApproval,
   withoutVotes,
-  type ApprovalPolicy,
 } from '../../../../src/core/policy/approval/approval-book.js';
+import { emptyBook, type ApprovalPolicy } from '../../../../src/core/policy/approvals.js';
 import { personNamed } from '../../../fixtures/person.js';
 import { bareRole } from '../bare-policy.js';
 

@@ -5,13 +5,8 @@ import type { ApprovalBallot, ApprovalEntry } from '../../../../src/core/contrac
 import type { Person } from '../../../../src/core/contract/person.js';
 import { personOf } from '../../../../src/names/person-name.js';
 import { CONFUSABLES } from '../../../../src/names/tables/confusables.js';
-import {
-  emptyBook,
-  requestApproval,
-  approvalStatus,
-  countBallot,
-  type ApprovalPolicy,
-} from '../../../../src/core/policy/approval/approval-book.js';
+import { emptyBook, type ApprovalPolicy } from '../../../../src/core/policy/approvals.js';
+import { requestApproval, approvalStatus, countBallot } from '../../../../src/core/policy/approval/approval-book.js';
 import { checkIdentity } from '../../../../src/core/policy/approval/voter-identity.js';
 import type { OidcIdentity } from '../../../../src/core/contract/run/verified-identity.js';
 import { sampled } from '../../../names/sampled.js';
