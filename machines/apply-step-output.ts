@@ -4,7 +4,7 @@
 import type { ApprovalBook } from '../src/core/contract/run/approval.js';
 import type { Account } from '../src/core/contract/run/budget.js';
 import type { TerminalState } from '../src/core/contract/run/run-state.js';
-import { approvalDecider, approvalRuleFor, effectiveRule, ruleOfEntry } from '../src/core/policy/approvals.js';
+import { approvalDecider, approvalRuleFor, effectiveRule, ruleOfEntry } from '../src/core/policy/approval-decider.js';
 import { joinLabels } from '../src/core/policy/label-rules.js';
 import type { Policy } from '../src/core/policy/policy.js';
 import { invalidMax } from '../src/core/policy/limits.js';

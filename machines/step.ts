@@ -26,7 +26,7 @@ import type { Policy } from '../src/core/policy/policy.js';
 import { approvalSubject } from '../src/core/step/approval-subject.js';
 import { denialFault, executionFault, requireGatherRequest } from '../src/core/step/authorization.js';
 import { isInvalid, phaseAfter, runCheckPhase, type CheckPhase } from '../src/core/step/step-draft.js';
-import { awaitedRequests } from '../src/core/policy/approvals.js';
+import { awaitedRequests } from '../src/core/policy/approval-decider.js';
 import { firstAttempt, mediatedContext, mediatedRequest } from '../src/core/step/requests/mediated-request.js';
 import { composeResponse, resultWithoutEffect, composeTrace } from '../src/core/step/concluded-step.js';
 import { authorizeStep, isPrivileged, RUN_ENDING_DENIAL } from './authorize-step.js';

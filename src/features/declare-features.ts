@@ -6,7 +6,7 @@ import type { CommandGroup } from '../interfaces/cli/command.js';
 import { declareFeature, installVocabulary, type DeclaredFeature } from '../core/contract/run/feature-vocabulary.js';
 import { HOOKS, installCallDecider, type CallDecider } from '../core/policy/calls.js';
 import { CONDITIONS, installConditionLanguage, type ConditionLanguage } from '../core/policy/conditions.js';
-import { APPROVALS, installApprovalDecider, type ApprovalDecider } from '../core/policy/approvals.js';
+import { APPROVALS, installApprovalDecider, type ApprovalDecider } from '../core/policy/approval-decider.js';
 import type { PolicyLinter } from '../core/policy/files/policy-linter.js';
 import { DECISION_POINTS, installDecisionPoints, type DecisionPointRules } from '../core/policy/decision-queries.js';
 import { mayHaveKey } from '../core/policy/files/may-have-key.js';
@@ -96,9 +96,7 @@ export const FEATURES: readonly Feature[] = [
         conditions !== undefined || (actions !== undefined && mayHaveKey(actions.bytes, 'approvals')),
       inputKinds: ['vote'],
       load: () =>
-        installApprovals(
-          import('../core/policy/approval/approval-decision.js').then(({ APPROVAL_DECIDER }) => APPROVAL_DECIDER),
-        ),
+        installApprovals(import('./approvals/approval-decision.js').then(({ APPROVAL_DECIDER }) => APPROVAL_DECIDER)),
     },
   },
   {

@@ -17,7 +17,7 @@ import type { OpenInput } from '../core/contract/run/entry.js';
 import { loadFeaturesOfPolicy } from '../core/contract/run/feature-vocabulary.js';
 import { isJsonObject } from '../core/contract/json.js';
 import { InvariantError, LedgerError, PolicyError } from '../core/errors.js';
-import { approvalDecider } from '../core/policy/approvals.js';
+import { approvalDecider } from '../core/policy/approval-decider.js';
 import { conditionLanguage } from '../core/policy/conditions.js';
 import { loadPolicy } from '../core/policy/files/check-policy.js';
 import type { Policy } from '../core/policy/policy.js';

@@ -132,7 +132,8 @@ function ruleIds(): readonly string[] {
   const files = [
     ...filesIn('machines', /\.ts$/),
     ...filesIn('src/core/step', /\.ts$/),
-    'src/core/policy/approval/finish-rule.ts',
+    'src/features/approvals/approval-decision.ts',
+    'src/features/approvals/finish-rule.ts',
     'src/features/decision-points/decision-point-rules.ts',
     'src/core/policy/sandbox-path.ts',
     'src/core/policy/verdict.ts',

@@ -9,7 +9,7 @@ import type { RunContext } from '../contract/run/run-context.js';
 import type { CheckedValue, ExecutionCause, Fault } from '../contract/fault.js';
 import type { JsonObject } from '../contract/json.js';
 import { InvariantError } from '../errors.js';
-import { approvalDecider, approvalRuleFor, finishDenial, type ApprovalDecision } from '../policy/approvals.js';
+import { approvalDecider, approvalRuleFor, finishDenial, type ApprovalDecision } from '../policy/approval-decider.js';
 import { authorizeWithOverlay, BUDGET_CHECK } from '../policy/authorize-with-overlay.js';
 import { conditionVerdict, type ConditionedRequest, type ConditionVerdict } from '../policy/conditions.js';
 import { decidedActionName } from '../policy/decided-action.js';

@@ -19,7 +19,7 @@ import {
   awaitedRequests,
   effectiveRule,
   ruleOfEntry,
-} from '../../core/policy/approvals.js';
+} from '../../core/policy/approval-decider.js';
 import { authorizeAgentStart, authorizeWithOverlay } from '../../core/policy/authorize-with-overlay.js';
 import { authorizeOrchestrator } from '../../core/policy/authorize-run.js';
 import type { Policy } from '../../core/policy/policy.js';

@@ -14,7 +14,7 @@ import {
 } from '../../contract/policy/pins.js';
 import { RolesPolicy } from '../../contract/policy/roles.js';
 import { PolicyError } from '../../errors.js';
-import { approvalDecider } from '../approvals.js';
+import { approvalDecider } from '../approval-decider.js';
 import { callDecider } from '../calls.js';
 import { conditionLanguage } from '../conditions.js';
 import type { PolicyFinding } from './policy-finding.js';

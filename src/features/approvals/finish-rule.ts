@@ -1,11 +1,11 @@
 // FINISH while requests of the run wait for their approval: the policy says what becomes of it
 // (`knobs.finish_with_pending_request`).
 
-import type { FinishRule } from '../../contract/policy/actions-policy.js';
-import type { ApprovalBook } from '../../contract/run/approval.js';
-import type { ActionWithRequests } from '../approvals.js';
-import type { Policy } from '../policy.js';
-import type { Verdict } from '../verdict.js';
+import type { FinishRule } from '../../core/contract/policy/actions-policy.js';
+import type { ApprovalBook } from '../../core/contract/run/approval.js';
+import type { ActionWithRequests } from '../../core/policy/approval-decider.js';
+import type { Policy } from '../../core/policy/policy.js';
+import type { Verdict } from '../../core/policy/verdict.js';
 
 /** The rule for FINISH. */
 export const finishRule = ({ knobs }: Policy): FinishRule => knobs.finish_with_pending_request ?? 'cancel';

@@ -1,12 +1,12 @@
 // What conditions ask of approvers, joined with the approval rule of the policy. Both must hold, so the stricter of
 // each part counts.
 
-import type { ApprovalObligation, ApprovalRule } from '../../contract/run/approval.js';
-import type { AskedByConditions } from '../approvals.js';
+import type { ApprovalObligation, ApprovalRule } from '../../core/contract/run/approval.js';
+import type { ConditionRequirement } from '../../core/policy/approval-decider.js';
 
 /** What one request needs, by its conditions and the rule of its subject. Without a role, no person can approve it. */
 export function obligationOf(
-  { ids, obligation }: Pick<AskedByConditions, 'ids' | 'obligation'>,
+  { ids, obligation }: Pick<ConditionRequirement, 'ids' | 'obligation'>,
   rule: ApprovalRule | undefined,
 ): ApprovalObligation {
   const { quorum, approver_roles, expires_minutes } = obligation;

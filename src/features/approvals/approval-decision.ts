@@ -1,14 +1,14 @@
 // Whether a step has the approval that it needs, and what core asks of approvals.
 
-import { APPROVAL_STATUS_RULES } from '../../contract/run/approval-rules.js';
+import { APPROVAL_STATUS_RULES } from '../../core/contract/run/approval-rules.js';
 import {
   approvalDigest,
   effectiveRule,
   type ApprovalDecider,
   type ApprovalDecision,
   type StepToApprove,
-} from '../approvals.js';
-import { deny, denyCondition, type Verdict } from '../verdict.js';
+} from '../../core/policy/approval-decider.js';
+import { deny, denyCondition, type Verdict } from '../../core/policy/verdict.js';
 import {
   approvalStatus,
   consume,
@@ -16,7 +16,7 @@ import {
   requestApproval,
   tightenRequest,
   withoutVotes,
-} from './approval-book.js';
+} from './approval-requests.js';
 import { awaitedRequests, finishDenial } from './finish-rule.js';
 import { obligationOf } from './obligation.js';
 

@@ -121,15 +121,15 @@ export interface ApprovalDecider {
   /** Uses an approval up. @throws InvariantError unless the status is `granted` */
   consume(book: ApprovalBook, digest: string, at: string, rule: ApprovalRule): ApprovalBook;
   /** What one request needs, by its conditions and the rule of its subject. */
-  obligation(asked: AskedByConditions, rule: ApprovalRule | undefined): ApprovalObligation;
+  obligation(required: ConditionRequirement, rule: ApprovalRule | undefined): ApprovalObligation;
   /** The denial of a FINISH that the policy does not allow now; null if it is allowed, or has to wait. */
   finishDenial(step: ActionWithRequests, policy: Policy): Verdict | null;
   /** The requests that a FINISH waits for; none if it need not wait. */
   awaitedRequests(step: ActionWithRequests, policy: Policy): readonly string[];
 }
 
-/** What conditions ask of approvers. */
-export type AskedByConditions = Extract<ConditionVerdict, { kind: 'approval' }>;
+/** What conditions require of approvers. */
+export type ConditionRequirement = Extract<ConditionVerdict, { kind: 'approval' }>;
 
 let installed: ApprovalDecider | null = null;
 

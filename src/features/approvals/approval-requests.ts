@@ -9,17 +9,17 @@ import {
   type ApprovalObligation,
   type ApprovalRule,
   type ApprovalVote,
-} from '../../contract/run/approval.js';
-import type { ApprovalRuleId, ApprovalStatus } from '../../contract/run/approval-rules.js';
-import { LATEST_TIMESTAMP_MS } from '../../contract/shapes.js';
-import { InvariantError } from '../../errors.js';
+} from '../../core/contract/run/approval.js';
+import type { ApprovalRuleId, ApprovalStatus } from '../../core/contract/run/approval-rules.js';
+import { LATEST_TIMESTAMP_MS } from '../../core/contract/shapes.js';
+import { InvariantError } from '../../core/errors.js';
 import {
   ruleOfEntry,
   type ApprovalPolicy,
   type ApprovalVerdict,
   type NewApprovalRequest,
   type SuspensionCheck,
-} from '../approvals.js';
+} from '../../core/policy/approval-decider.js';
 import { stricterObligation } from './obligation.js';
 import { countVoters, checkAgainstEarlierVotes, checkAgainstRequester, checkIdentity } from './voter-identity.js';
 
