@@ -7,6 +7,8 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import ts from 'typescript';
+import { commit, git } from '../fixtures/contract-folder.js';
+import { unapproved } from '../fixtures/unapproved.js';
 import { OPTIONAL_FEATURES, REGISTRY } from '../optional-features.js';
 import { nodesOf, ROOT } from '../sources.js';
 
@@ -48,8 +50,18 @@ beforeAll(() => {
   const registry = join(folder, REGISTRY);
   writeFileSync(registry, withoutEntries(readFileSync(registry, 'utf8'), OPTIONAL_FEATURES));
   writeFileSync(join(folder, 'sample.mjs'), SAMPLE);
+  writeContract(join(folder, 'contract'));
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** The shipped policy without what needs a removed feature. */
+function writeContract(contract: string): void {
+  cpSync(join(ROOT, 'policies/contract/v1/policy'), join(contract, 'policy'), { recursive: true });
+  const actions = join(contract, 'policy/actions.yaml');
+  writeFileSync(actions, unapproved(readFileSync(actions, 'utf8')));
+  git(contract, 'init', '-q');
+  commit(contract, 'A policy without approvals');
+}
 
 const run = (args: readonly string[]) =>
   spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8', timeout: COMPILE_MS_MAX });
@@ -69,8 +81,8 @@ test(
   COMPILE_MS_MAX,
 );
 
-test('what is left decides a step by the shipped policy, and has the other commands', () => {
-  const { stdout, stderr, status } = run(['sample.mjs', join(ROOT, 'policies/contract/v1')]);
+test('what is left decides a step by the shipped policy without approvals, and has the other commands', () => {
+  const { stdout, stderr, status } = run(['sample.mjs', join(folder, 'contract')]);
   expect(stderr).toBe('');
   expect(status).toBe(0);
   const { outcome, commands } = JSON.parse(stdout) as { outcome: string; commands: readonly string[] };
