@@ -7,7 +7,7 @@ import { declareFeature, installVocabulary, type DeclaredFeature } from '../core
 import { HOOKS, installCallDecider, type CallDecider } from '../core/policy/calls.js';
 import { CONDITIONS, installConditionLanguage, type ConditionLanguage } from '../core/policy/conditions.js';
 import { APPROVALS, installApprovalDecider, type ApprovalDecider } from '../core/policy/approval-decider.js';
-import type { PolicyLinter } from '../core/policy/files/policy-linter.js';
+import type { PolicyLinter } from '../home/policy/policy-linter.js';
 import { DECISION_POINTS, installDecisionPoints, type DecisionPointRules } from '../core/policy/decision-queries.js';
 import { mayHaveKey } from '../core/policy/files/may-have-key.js';
 import { installTreeFeature, type TreeFeature } from '../kernel/tree-feature.js';

@@ -33,7 +33,6 @@ const LEFT_OUT = new Set([
   'test/kernel/replay/state-at.test.ts',
   'test/kernel/replay/tree-course.test.ts',
   'test/core/run/audit-events.test.ts',
-  'test/core/run/run-records.test.ts',
 ]);
 
 /** Suites that need over half a second each. Only mutants of their own folder run them. */

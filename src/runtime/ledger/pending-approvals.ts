@@ -12,7 +12,7 @@ import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
 import type { RunContext } from '../../core/contract/run/run-context.js';
 import { personOf } from '../../names/person-name.js';
 import { LiveTrees } from '../../engine/trees/live-trees.js';
-import { readIntegrated } from '../../core/ledger/integrated-log.js';
+import { readIntegrated } from './integrated-log.js';
 import type { Tree } from '../../kernel/tree.js';
 import { approvalDecider, ruleOfEntry } from '../../core/policy/approval-decider.js';
 import type { Policy } from '../../core/policy/policy.js';
