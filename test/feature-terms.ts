@@ -13,15 +13,15 @@ export interface AllowedTerm {
 
 /** Ids are those of the requirements of the specification. */
 export const ALLOWED_TERMS: readonly AllowedTerm[] = [
-  { feature: 'decisions', in: LOWER_FOLDERS, reason: 'S2-07, S4-09: every step and every run has a decision' },
-  { feature: 'promotions', in: ['src/core/'], reason: 'S4-11, S4-49: a kind of run, and its event' },
-  { feature: 'exports', in: ['src/core/'], reason: 'S4-02, S4-11, S4-50: a kind of run, its event and its bundle' },
+  { feature: 'decisions', in: LOWER_FOLDERS, reason: 'every step and every run has a decision (S2-07, S4-09)' },
+  { feature: 'promotions', in: ['src/core/'], reason: 'a kind of run, and its event (S4-11, S4-49)' },
+  { feature: 'exports', in: ['src/core/'], reason: 'a kind of run, its event and its bundle (S4-02, S4-11, S4-50)' },
   {
     feature: 'approvals',
     in: ['src/core/', 'src/kernel/'],
-    reason: 'S4-78: recorded of runs; the rules are behind approval-decider.ts',
+    reason: 'recorded of runs; the rules are behind approval-decider.ts (S4-78)',
   },
-  { feature: 'identity', in: LOWER_FOLDERS, reason: 'S4-31, S4-73: who acts, and whom content identifies' },
+  { feature: 'identity', in: LOWER_FOLDERS, reason: 'who acts, and whom content identifies (S4-31, S4-73)' },
   {
     feature: 'conditions',
     in: LOWER_FOLDERS,
@@ -37,12 +37,12 @@ export const ALLOWED_TERMS: readonly AllowedTerm[] = [
   {
     feature: 'evidence',
     in: ['src/core/contract/evidence/', 'src/core/ledger/proof/key-history.ts'],
-    reason: 'S4-09: the format of an extract of the ledger, which everyone can verify',
+    reason: 'the format of an extract of the ledger, which everyone can verify (S4-09)',
   },
   {
     feature: 'backup',
     in: ['src/core/contract/evidence/lost-entries.ts', 'src/core/run/audit-events.ts'],
-    reason: 'S4-09: a ledger records from which backup it was restored',
+    reason: 'a ledger records from which backup it was restored (S4-09)',
   },
   {
     feature: 'sessions',
@@ -53,7 +53,7 @@ export const ALLOWED_TERMS: readonly AllowedTerm[] = [
       'src/engine/ports/token-book.ts',
       'src/kernel/interpreter/inert-inspector.ts',
     ],
-    reason: 'S4-34: the scope of a run names the session of its client; XState has the name for an actor',
+    reason: 'the scope of a run names the session of its client; XState has the name for an actor (S4-34)',
   },
   {
     feature: 'upstreams',
