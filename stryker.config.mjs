@@ -6,6 +6,7 @@ export default {
     'src/core/contract/json/**/*.ts',
     'src/core/step/**/*.ts',
     'src/core/policy/**/*.ts',
+    'src/features/approvals/**/*.ts',
     'src/features/conditions/**/*.ts',
     'src/features/decision-points/**/*.ts',
     'src/features/hooks/calls/**/*.ts',

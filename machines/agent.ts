@@ -18,7 +18,7 @@ import type { Account } from '../src/core/contract/run/budget.js';
 import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
 import type { TerminalState } from '../src/core/contract/run/run-state.js';
 import { LATEST_TIMESTAMP_MS } from '../src/core/contract/shapes.js';
-import { emptyBook, countBallot } from '../src/core/policy/approval/approval-book.js';
+import { approvalDecider, emptyBook } from '../src/core/policy/approval-decider.js';
 import { EMPTY_LABEL } from '../src/core/policy/label-rules.js';
 import type { Policy } from '../src/core/policy/policy.js';
 import { runCreatedDraft } from '../src/core/run/audit-events.js';
@@ -162,7 +162,7 @@ export const createAgentMachine = (policy: Policy, step: StepMachine, callerRun:
       sendStopRetrying: sendTo(({ context }) => stepId(context.run.run_id), { type: 'STOP_RETRYING' }),
       countVotes: enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'VOTE') return;
-        const { book, verdicts } = countBallot(
+        const { book, verdicts } = approvalDecider().countBallot(
           context.approvals,
           event.ballot,
           approvalPolicyFor(policy, event.ballot, event.overlay),

@@ -4,13 +4,7 @@
 import type { ApprovalBook } from '../src/core/contract/run/approval.js';
 import type { Account } from '../src/core/contract/run/budget.js';
 import type { TerminalState } from '../src/core/contract/run/run-state.js';
-import {
-  approvalRuleFor,
-  consume,
-  requestApproval,
-  approvalStatus,
-} from '../src/core/policy/approval/approval-book.js';
-import { effectiveRule, ruleOfEntry } from '../src/core/policy/approval/obligation.js';
+import { approvalDecider, approvalRuleFor, effectiveRule, ruleOfEntry } from '../src/core/policy/approval-decider.js';
 import { joinLabels } from '../src/core/policy/label-rules.js';
 import type { Policy } from '../src/core/policy/policy.js';
 import { invalidMax } from '../src/core/policy/limits.js';
@@ -74,7 +68,7 @@ function mergeStepOutput(context: AgentMemory, step: StepOutput, policy: Policy)
     approvals:
       requested === null || rule === undefined
         ? approvals
-        : requestApproval(approvals, { ...requested, ...requester }, rule),
+        : approvalDecider().request(approvals, { ...requested, ...requester }, rule),
     ...mergeOpenRequests(context, step),
   };
 }
@@ -100,8 +94,8 @@ export function consumeGrantedApproval(
 ): ApprovalBook {
   const entry = book.entries.find((known) => known.digest === digest);
   const rule = ruleOfEntry(policy.approvals, entry ?? { name });
-  const granted = rule !== undefined && approvalStatus(book, digest, at, rule) === 'granted';
-  return granted ? consume(book, digest, at, rule) : book;
+  const isGranted = rule !== undefined && approvalDecider().status(book, digest, at, rule) === 'granted';
+  return isGranted ? approvalDecider().consume(book, digest, at, rule) : book;
 }
 
 /** Sets the state in which the run ends after its step has returned its response. */

@@ -3,18 +3,14 @@
 
 import type { ApprovalBallot, ApprovalBook, ApprovalObligation } from '../src/core/contract/run/approval.js';
 import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
+import { APPROVAL_STATUS_RULES } from '../src/core/contract/run/approval-rules.js';
 import {
-  consume,
-  approvalStatus,
-  APPROVAL_STATUS_RULES,
-  countBallot,
-  tightenRequest,
-  withoutVotes,
+  approvalDecider,
+  ruleOfEntry,
   type ApprovalPolicy,
   type ApprovalVerdict,
   type SuspensionCheck,
-} from '../src/core/policy/approval/approval-book.js';
-import { ruleOfEntry } from '../src/core/policy/approval/obligation.js';
+} from '../src/core/policy/approval-decider.js';
 import type { AuditTarget } from '../src/core/contract/run/audit-event.js';
 import type { RunContext } from '../src/core/contract/run/run-context.js';
 import { overlayVerdict } from '../src/core/policy/overlay-verdict.js';
@@ -44,18 +40,19 @@ export function applyBallot(context: MediatedMemory, { ballot, overlay }: VoteEv
   const { approval, run } = context;
   if (approval === null) return { update: {}, verdicts: [] };
   const { digest } = approval;
+  const approvals = approvalDecider();
   const request: MediatedRequest = { ...context.request, overlay };
   const conditions = askConditions(run, request, ballot.at, policy);
   const { rule, book: waiting } =
     conditions.kind === 'deny' ? approval : withStricterRule(approval, conditions.obligation, policy);
-  const { book, verdicts } = countBallot(waiting, ballot, approvalPolicyFor(policy, ballot, overlay));
-  const status = approvalStatus(book, digest, ballot.at, rule);
+  const { book, verdicts } = approvals.countBallot(waiting, ballot, approvalPolicyFor(policy, ballot, overlay));
+  const status = approvals.status(book, digest, ballot.at, rule);
   if (status === 'open') return { update: { approval: { digest, rule, book }, request }, verdicts };
   const verdict: Verdict =
     status === 'granted'
       ? authorizeApproved(run, request, conditions, policy)
       : { decision: 'deny', rule_id: APPROVAL_STATUS_RULES[status], cause: 'APPROVAL_REQUIRED' };
-  const consumed = verdict.decision === 'allow' ? consume(book, digest, ballot.at, rule) : book;
+  const consumed = verdict.decision === 'allow' ? approvals.consume(book, digest, ballot.at, rule) : book;
   return {
     update: { approval: { digest, rule, book: consumed }, request: withApprovals(request, consumed), verdict },
     verdicts,
@@ -79,7 +76,7 @@ function withStricterRule(
   { approvals }: Policy,
 ): RequiredApproval {
   const { digest, rule, book } = approval;
-  const stricter = obligation === null ? book : tightenRequest(book, digest, obligation, rule);
+  const stricter = obligation === null ? book : approvalDecider().tighten(book, digest, obligation, rule);
   const entry = stricter.entries.find((known) => known.digest === digest);
   if (stricter === book || entry === undefined) return approval;
   return { digest, rule: ruleOfEntry(approvals, entry) ?? rule, book: stricter };
@@ -103,7 +100,10 @@ const NO_ROLES: ApprovalPolicy['roles'] = new Map();
 export function dropSuspendedVotes(book: ApprovalBook, overlay: OverlayFact | null): ApprovalBook {
   const isSuspended = book.entries.length === 0 ? null : suspensionCheck(overlay);
   if (isSuspended === null) return book;
-  return { run_id: book.run_id, entries: book.entries.map((entry) => withoutVotes(entry, isSuspended)) };
+  return {
+    run_id: book.run_id,
+    entries: book.entries.map((entry) => approvalDecider().withoutVotes(entry, isSuspended)),
+  };
 }
 
 /** Null if no approver is suspended. An untrusted overlay suspends no approver: it denies the effect itself. */

@@ -1,6 +1,7 @@
 // A FINISH that waits until people have decided about the pending requests of its run.
 
 import type { ApprovalEntry } from '../src/core/contract/run/approval.js';
+import type { Verdict } from '../src/core/policy/verdict.js';
 import type { Emission } from './emission.js';
 import type { StepMemory } from './step-memory.js';
 
@@ -19,4 +20,11 @@ export const hasApprovedRequest = (step: StepMemory, now: string | null): boolea
 export const finishTimer = (step: StepMemory): Emission => {
   const deadlines = awaitedEntries(step).flatMap(({ state, expires_at }) => (state === 'open' ? [expires_at] : []));
   return { type: 'timer', run_id: step.agent.run_id, at: deadlines.sort().at(-1) ?? step.received_at };
+};
+
+/** A request was approved while FINISH waited: its agent decides whether it still wants that. */
+export const REQUEST_APPROVED: Verdict = {
+  decision: 'deny',
+  rule_id: 'finish.request_approved',
+  cause: 'REQUEST_APPROVED',
 };

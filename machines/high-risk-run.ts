@@ -15,12 +15,12 @@ import type { WriteMode } from '../src/core/contract/policy/lanes.js';
 import type { RunContext } from '../src/core/contract/run/run-context.js';
 import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
 import {
+  approvalDecider,
   approvalDigest,
   approvalRuleFor,
+  effectiveRule,
   emptyBook,
-  requestApproval,
-} from '../src/core/policy/approval/approval-book.js';
-import { effectiveRule } from '../src/core/policy/approval/obligation.js';
+} from '../src/core/policy/approval-decider.js';
 import { withFindings } from '../src/core/policy/content/content-findings.js';
 import { type PrivilegedRequest } from '../src/core/policy/authorize-run.js';
 import type { Policy } from '../src/core/policy/policy.js';
@@ -205,7 +205,7 @@ function requiredApproval(
     at: time,
     obligation: obligation ?? undefined,
   };
-  return { digest, rule, book: requestApproval(emptyBook(run_id), approvalRequest, rule) };
+  return { digest, rule, book: approvalDecider().request(emptyBook(run_id), approvalRequest, rule) };
 }
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');

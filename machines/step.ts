@@ -26,7 +26,7 @@ import type { Policy } from '../src/core/policy/policy.js';
 import { approvalSubject } from '../src/core/step/approval-subject.js';
 import { denialFault, executionFault, requireGatherRequest } from '../src/core/step/authorization.js';
 import { isInvalid, phaseAfter, runCheckPhase, type CheckPhase } from '../src/core/step/step-draft.js';
-import { awaitedRequests, REQUEST_APPROVED } from '../src/core/policy/approval/finish-rule.js';
+import { awaitedRequests } from '../src/core/policy/approval-decider.js';
 import { firstAttempt, mediatedContext, mediatedRequest } from '../src/core/step/requests/mediated-request.js';
 import { composeResponse, resultWithoutEffect, composeTrace } from '../src/core/step/concluded-step.js';
 import { authorizeStep, isPrivileged, RUN_ENDING_DENIAL } from './authorize-step.js';
@@ -38,7 +38,7 @@ import {
   callerRunDenialFault,
   type CallerRunDeniedEvent,
 } from './caller-runs/caller-run.js';
-import { finishTimer, hasApprovedRequest, hasAwaitedRequest } from './finish-wait.js';
+import { finishTimer, hasApprovedRequest, hasAwaitedRequest, REQUEST_APPROVED } from './finish-wait.js';
 import type { MediatedLogic } from './mediated.js';
 import { authorizeRequest } from './mediated-memory.js';
 import { isDoneEvent, type DoneEvent } from './run.js';

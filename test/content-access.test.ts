@@ -30,7 +30,7 @@ const READERS: Readonly<Record<string, string>> = {
   'src/engine/trees/completed-step.ts': 'makes the response of a repeated proposal, for the agent of the run',
   'src/engine/trees/snapshots.ts': 'reads the pinned policy to restore a tree',
   'src/engine/trees/fold-trees.ts': 'folds',
-  'src/core/ledger/integrated-log.ts': 'hands a store on',
+  'src/runtime/ledger/integrated-log.ts': 'hands a store on',
   'src/core/ledger/verification/verify-ledger.ts': 'verifies hashes',
   'src/kernel/fold.ts': 'reads for those who fold',
   'src/kernel/replay/history.ts': 'folds',

@@ -5,6 +5,7 @@ import { filesIn } from './sources.js';
 
 /** The features that only these lists and exports of the package name: each can be removed with these lines. */
 export const OPTIONAL_FEATURES: readonly string[] = [
+  'approvals',
   'backup',
   'cluster',
   'conditions',

@@ -43,7 +43,7 @@ const MODULES = {
   entry: 'src/published/contract.js',
   runState: 'src/core/contract/run/run-state.js',
   verdict: 'src/core/policy/verdict.js',
-  approval: 'src/core/policy/approval/approval-book.js',
+  approval: 'src/core/contract/run/approval-rules.js',
   lint: 'src/features/policy-lint/lint-rules.js',
   findings: 'src/core/policy/files/policy-finding.js',
   spec: 'src/features/sessions/rules/spec/spec-finding.js',

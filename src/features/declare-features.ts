@@ -7,7 +7,8 @@ import type { AddedViews } from '../interfaces/inspector/added-views.js';
 import { declareFeature, installVocabulary, type DeclaredFeature } from '../core/contract/run/feature-vocabulary.js';
 import { HOOKS, installCallDecider, type CallDecider } from '../core/policy/calls.js';
 import { CONDITIONS, installConditionLanguage, type ConditionLanguage } from '../core/policy/conditions.js';
-import type { PolicyLinter } from '../core/policy/files/policy-linter.js';
+import { APPROVALS, installApprovalDecider, type ApprovalDecider } from '../core/policy/approval-decider.js';
+import type { PolicyLinter } from '../home/policy/policy-linter.js';
 import { DECISION_POINTS, installDecisionPoints, type DecisionPointRules } from '../core/policy/decision-queries.js';
 import { mayHaveKey } from '../core/policy/files/may-have-key.js';
 import { installLedgerFacts, type LedgerFactsSource } from '../engine/ledger-facts.js';
@@ -36,6 +37,10 @@ const installConditions = async (
 const installCallRules = async (loading: Promise<CallDecider>): Promise<void> => {
   installCallDecider(await loading);
   installWithoutRecords(HOOKS);
+};
+const installApprovals = async (loading: Promise<ApprovalDecider>): Promise<void> => {
+  installApprovalDecider(await loading);
+  installWithoutRecords(APPROVALS);
 };
 const installPoints = async (loading: Promise<DecisionPointRules>): Promise<void> => {
   installDecisionPoints(await loading);
@@ -107,6 +112,16 @@ export const FEATURES: readonly Feature[] = [
         ),
     },
     commands: async () => (await import('./conditions/commands/condition-commands.js')).CONDITION_COMMANDS,
+  },
+  {
+    name: APPROVALS,
+    inTrees: {
+      isNeededBy: ({ actions, conditions }) =>
+        conditions !== undefined || (actions !== undefined && mayHaveKey(actions.bytes, 'approvals')),
+      inputKinds: ['vote'],
+      load: () =>
+        installApprovals(import('./approvals/approval-decision.js').then(({ APPROVAL_DECIDER }) => APPROVAL_DECIDER)),
+    },
   },
   {
     name: DECISION_POINTS,

@@ -17,6 +17,7 @@ import type { OpenInput } from '../core/contract/run/entry.js';
 import { loadFeaturesOfPolicy } from '../core/contract/run/feature-vocabulary.js';
 import { isJsonObject } from '../core/contract/json.js';
 import { InvariantError, LedgerError, PolicyError } from '../core/errors.js';
+import { approvalDecider } from '../core/policy/approval-decider.js';
 import { conditionLanguage } from '../core/policy/conditions.js';
 import { loadPolicy } from '../core/policy/files/check-policy.js';
 import type { Policy } from '../core/policy/policy.js';
@@ -152,6 +153,11 @@ function checkEngine(definitions: unknown): void {
     `the conditions of the tree are of version ${shown} of Cedar's language, and this one is ${ours}: ` +
       'install the version of Turnpike that recorded it',
   );
+}
+
+/** @throws LedgerError LEDGER_UNSUPPORTED if this installation cannot count votes */
+export function requireApprovals(): void {
+  requireSupport(approvalDecider);
 }
 
 /** @throws LedgerError LEDGER_UNSUPPORTED in the place of PolicyError POLICY_UNSUPPORTED */

@@ -39,7 +39,14 @@ import type { Decision, Timer, TreeInput } from './decision.js';
 import type { Interpretation } from './interpreter/interpreter.js';
 import { rootContext } from './root-context.js';
 import type { PersistedActor } from './interpreter/persisted-actor.js';
-import { definitionsOf, machinesFor, pinnedArtifacts, policyOf, rootMachineFor } from './pinned-policy.js';
+import {
+  definitionsOf,
+  machinesFor,
+  pinnedArtifacts,
+  policyOf,
+  requireApprovals,
+  rootMachineFor,
+} from './pinned-policy.js';
 import { recordAccess, recordLedgerEvent, recordRefusal } from './record-refusal.js';
 import { toMachineEvent } from './machine-event.js';
 import { configurationOf } from '../../machines/run-artifacts.js';
@@ -180,6 +187,7 @@ export class Tree {
     if (this.#isReserved(recorded)) return false;
     const address = recorded.kind === 'facts' ? stepId(recorded.run_id) : recorded.run_id;
     if (!this.isLive(address)) return false;
+    if (recorded.kind === 'vote') requireApprovals();
     const event = toMachineEvent(input, this.#policy);
     const pendingCommand =
       recorded.kind === 'facts' || recorded.kind === 'result' ? this.#builder.pendingCommand(recorded.run_id) : null;

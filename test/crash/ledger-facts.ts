@@ -4,7 +4,7 @@ import type { Entry, ResultInput, RunCreated } from '../../src/core/contract/run
 import type { RunRecord } from '../../src/core/contract/run/run-record.js';
 import type { StepTrace } from '../../src/core/contract/run/step-trace.js';
 import type { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
-import { RunRecords } from '../../src/core/run/run-records.js';
+import { RunRecords } from '../../src/runtime/ledger/run-records.js';
 
 /** A trace, and its place in the log. */
 export interface PlacedTrace extends StepTrace {

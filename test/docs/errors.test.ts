@@ -5,7 +5,7 @@ import ts from 'typescript';
 import { REFUSED_KINDS } from '../../src/core/contract/run/effect.js';
 import { ARGUMENT_CAUSES, EXECUTION_CAUSES, FAULTS, POLICY_CAUSES } from '../../src/core/contract/fault.js';
 import { Proposal } from '../../src/core/contract/run/proposal.js';
-import { APPROVAL_RULES } from '../../src/core/policy/approval/approval-book.js';
+import { APPROVAL_RULES } from '../../src/core/contract/run/approval-rules.js';
 import { LINT_RULE_IDS } from '../../src/features/policy-lint/lint-rules.js';
 import { FINDING_RULES, IDENTITY_RULES } from '../../src/core/policy/files/policy-finding.js';
 import { RULES } from '../../src/core/policy/verdict.js';
@@ -132,7 +132,8 @@ function ruleIds(): readonly string[] {
   const files = [
     ...filesIn('machines', /\.ts$/),
     ...filesIn('src/core/step', /\.ts$/),
-    'src/core/policy/approval/finish-rule.ts',
+    'src/features/approvals/approval-decision.ts',
+    'src/features/approvals/finish-rule.ts',
     'src/features/decision-points/decision-point-rules.ts',
     'src/core/policy/sandbox-path.ts',
     'src/core/policy/verdict.ts',

@@ -16,11 +16,15 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import ts from 'typescript';
+import { commit, git } from '../fixtures/contract-folder.js';
+import { unapproved } from '../fixtures/unapproved.js';
 import { exportsOfFeature, OPTIONAL_FEATURES, PUBLIC_ENTRIES, REGISTRY, SERVICE_LISTS } from '../optional-features.js';
 import { filesIn, importsOf, LEFT_OUT, nodesOf, ROOT, targetOf, textOf } from '../sources.js';
 
 /** The suites that have to pass without the optional features, but those that import one. */
 const SUITES = /^test\/(?:core|engine|kernel|machines|stores)\/.*(?<!\.campaign)\.test\.ts$/;
+/** The shipped policy, by which most suites decide, has approval rules. The suites install them without an entry. */
+const NEEDED = 'src/features/approvals';
 /** The sample needs no declarations, and to write them takes as long as the check. */
 const WITHOUT_TYPES = ['--declaration', 'false', '--stripInternal', 'false'];
 /** To compile takes half a minute and the suites some minutes, and both much longer on a busy machine. */
@@ -61,6 +65,7 @@ beforeAll(() => {
   for (const list of [REGISTRY, ...SERVICE_LISTS]) rewrite(list, withoutEntries);
   for (const entry of PUBLIC_ENTRIES) rewrite(entry, withoutExports);
   writeFileSync(join(folder, 'sample.mjs'), SAMPLE);
+  writeContract(join(folder, 'contract'));
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -69,6 +74,14 @@ test('every optional feature has an entry in the registry', () => {
   const features = found.flatMap((node) => pathsIn(node).map(featureOf));
   expect(OPTIONAL_FEATURES.filter((feature) => !features.includes(feature))).toEqual([]);
 });
+/** The shipped policy without what needs a removed feature. */
+function writeContract(contract: string): void {
+  cpSync(join(ROOT, 'policies/contract/v1/policy'), join(contract, 'policy'), { recursive: true });
+  const actions = join(contract, 'policy/actions.yaml');
+  writeFileSync(actions, unapproved(readFileSync(actions, 'utf8')));
+  git(contract, 'init', '-q');
+  commit(contract, 'A policy without approvals');
+}
 
 const run = (args: readonly string[]) =>
   spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8', timeout: MS_MAX });
@@ -88,8 +101,8 @@ test(
   MS_MAX,
 );
 
-test('what is left decides a step by the shipped policy, and has the other commands', () => {
-  const { stdout, stderr, status } = run(['sample.mjs', join(ROOT, 'policies/contract/v1')]);
+test('what is left decides a step by the shipped policy without approvals, and has the other commands', () => {
+  const { stdout, stderr, status } = run(['sample.mjs', join(folder, 'contract')]);
   expect(stderr).toBe('');
   expect(status).toBe(0);
   const { commands, ...decided } = JSON.parse(stdout) as { commands: readonly string[] };
@@ -101,6 +114,7 @@ test('what is left decides a step by the shipped policy, and has the other comma
 test(
   'the suites of core, kernel, engine and stores pass, but those that test them with an optional feature',
   () => {
+    cpSync(join(ROOT, NEEDED), join(folder, NEEDED), { recursive: true });
     const suites = filesIn('test', /\.test\.ts$/).filter((path) => SUITES.test(path) && !isMissing(path));
     const jest = ['--experimental-vm-modules', join(ROOT, 'node_modules/jest/bin/jest.js'), '--ci', '--maxWorkers=2'];
     const { stderr, status } = run([...jest, '--selectProjects', 'tests', '--runTestsByPath', ...suites]);

@@ -13,6 +13,7 @@ import { checkPolicy, formatFinding, loadPolicy } from '../../src/core/policy/fi
 import type { LoadedPolicyFile } from '../../src/engine/ports/policy-source.js';
 import { openTurnpike } from '../../src/host/turnpike.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
+import '../fixtures/approvals.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { chanceOf, seedOf, type Chance } from './chance.js';
 import { HANG_MS, stopwatch } from './hang.js';

@@ -3,7 +3,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { ApprovalBallot, ApprovalEntry } from '../../src/core/contract/run/approval.js';
-import { checkAgainstRequester } from '../../src/core/policy/approval/voter-identity.js';
+import { checkAgainstRequester } from '../../src/features/approvals/voter-identity.js';
 import { overlayVerdict } from '../../src/core/policy/overlay-verdict.js';
 import { asPerson } from '../../src/runtime/agents/open-input.js';
 import { Bench, type BenchOptions } from '../fixtures/bench.js';

@@ -5,8 +5,16 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { ROOT } from '../root.js';
 
-/** What the library exports or always imports: the list of features, what begins a copy, and the check of receipts. */
+/**
+ * What the library exports or always imports: the list of features, what begins a copy, and the check of receipts. The
+ * shipped policy has approval rules, so it loads what counts approvals.
+ */
 const ALWAYS_LOADED: readonly string[] = [
+  'src/features/approvals/approval-decision.ts',
+  'src/features/approvals/approval-requests.ts',
+  'src/features/approvals/finish-rule.ts',
+  'src/features/approvals/obligation.ts',
+  'src/features/approvals/voter-identity.ts',
   'src/features/backup/copies.ts',
   'src/features/declare-features.ts',
   'src/features/sessions/contract/session.ts',

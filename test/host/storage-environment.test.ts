@@ -33,7 +33,7 @@ import type { SessionSpec, SpecTask } from '../../src/features/sessions/contract
 import { openCheckpoint } from '../../src/core/ledger/proof/checkpoint.js';
 import { noteVerifier, openNote, type NoteVerifier } from '../../src/core/ledger/proof/signed-note.js';
 import type { LedgerStore } from '../../src/engine/ports/ledger/ledger-store.js';
-import { integratedLog } from '../../src/core/ledger/integrated-log.js';
+import { integratedLog } from '../../src/runtime/ledger/integrated-log.js';
 import { stateAt } from '../../src/kernel/replay/state-at.js';
 import { connectControl } from '../../src/host/control/control-client.js';
 import { keyFolder, localState } from '../../src/home/home-paths.js';

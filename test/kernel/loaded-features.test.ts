@@ -10,6 +10,7 @@ import { readGolden } from '../fixtures/golden-store.js';
 const installedNames = (): readonly string[] => installedVocabularies().map(({ feature }) => feature);
 
 test.each([
+  ['finish-rules', 'approvals'],
   ['call-rules', 'hooks'],
   ['conditions', 'conditions'],
 ])('verifying the history %s loads the feature %s', async (history, feature) => {

@@ -11,7 +11,8 @@ import {
 } from '../../machines/approval-ballot.js';
 import type { MediatedMemory, RequiredApproval, VoteEvent } from '../../machines/mediated-memory.js';
 import type { ApprovalRule } from '../../src/core/contract/run/approval.js';
-import { emptyBook, requestApproval } from '../../src/core/policy/approval/approval-book.js';
+import { emptyBook } from '../../src/core/policy/approval-decider.js';
+import { requestApproval } from '../../src/features/approvals/approval-requests.js';
 import type { Policy } from '../../src/core/policy/policy.js';
 import { shippedPolicy } from '../fixtures/shipped-policy.js';
 import { mediatedMemory, PROMOTION_WRITE } from './mediated-runs.js';

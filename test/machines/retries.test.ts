@@ -5,7 +5,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { OverlayFact } from '../../src/core/contract/policy/overlay.js';
 import type { RunRecord } from '../../src/core/contract/run/run-record.js';
 import { restoreTree, type TreeSnapshot } from '../../src/kernel/tree.js';
-import { RunRecords } from '../../src/core/run/run-records.js';
+import { RunRecords } from '../../src/runtime/ledger/run-records.js';
 import { GovernedTree, governedPolicy } from '../fixtures/governed.js';
 import { AGENT, editedPolicy, essence, TREE, TreeDriver } from '../fixtures/tree.js';
 

@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import { restoreTree, type TreeSnapshot } from '../../src/kernel/tree.js';
-import { RunRecords } from '../../src/core/run/run-records.js';
+import { RunRecords } from '../../src/runtime/ledger/run-records.js';
 import { ANNA, GovernedTree, governedPolicy } from '../fixtures/governed.js';
 import { AGENT, TREE } from '../fixtures/tree.js';
 

@@ -10,6 +10,7 @@ const FOLDERS = [
   'machines',
   'kernel',
   'core/run',
+  'features/approvals',
   'features/conditions',
   'features/decision-points',
   'features/hooks/calls',
@@ -32,7 +33,6 @@ const LEFT_OUT = new Set([
   'test/kernel/replay/state-at.test.ts',
   'test/kernel/replay/tree-course.test.ts',
   'test/core/run/audit-events.test.ts',
-  'test/core/run/run-records.test.ts',
 ]);
 
 /** Suites that need over half a second each. Only mutants of their own folder run them. */
@@ -41,8 +41,8 @@ const SLOW = new Set([
   'test/kernel/refusals.test.ts',
   'test/machines/budgets.test.ts',
   'test/machines/overlay.test.ts',
-  'test/core/policy/approval/approval-book.test.ts',
-  'test/core/policy/approval/voter-identity.test.ts',
+  'test/features/approvals/approval-requests.test.ts',
+  'test/features/approvals/voter-identity.test.ts',
   'test/features/promotions/passage-search.test.ts',
   'test/core/policy/files/check-policy.test.ts',
   'test/core/policy/label-rules.test.ts',

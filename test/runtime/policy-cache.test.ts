@@ -4,6 +4,7 @@ import { manifestPolicySource } from '../../src/home/policy/manifest-policy-sour
 import type { PolicySource } from '../../src/engine/ports/policy-source.js';
 import { PolicyCache } from '../../src/runtime/policy-cache.js';
 import { shippedContract } from '../../src/runtime/shipped-contract.js';
+import '../fixtures/approvals.js';
 
 type Files = Awaited<ReturnType<PolicySource['load']>>;
 

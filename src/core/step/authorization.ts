@@ -9,13 +9,7 @@ import type { RunContext } from '../contract/run/run-context.js';
 import type { CheckedValue, ExecutionCause, Fault } from '../contract/fault.js';
 import type { JsonObject } from '../contract/json.js';
 import { InvariantError } from '../errors.js';
-import {
-  approvalDigest,
-  approvalRuleFor,
-  approvalStatus,
-  APPROVAL_STATUS_RULES,
-} from '../policy/approval/approval-book.js';
-import { effectiveRule, obligationOf } from '../policy/approval/obligation.js';
+import { approvalDecider, approvalRuleFor, finishDenial, type ApprovalDecision } from '../policy/approval-decider.js';
 import { authorizeWithOverlay, BUDGET_CHECK } from '../policy/authorize-with-overlay.js';
 import {
   conditionVerdict,
@@ -32,7 +26,6 @@ import { deny, denyBudget, denyCondition, type Verdict } from '../policy/verdict
 import { UNDECIDED_AUTHORIZATION, type AuthorizationSubject, type Authorization } from './authorization-subject.js';
 import { approvalSubject } from './approval-subject.js';
 import { authorizePaths, gatherRequestFor, PATH_CHECKS } from './authorize-paths.js';
-import { finishDenial } from '../policy/approval/finish-rule.js';
 import { mediatedContext, requestHash } from './requests/mediated-request.js';
 import { privilegedRequest } from './requests/action-request.js';
 
@@ -250,31 +243,18 @@ const conditionedRequest = ({ step, definition, args, facts, policy }: StepWithF
 
 const GRANTED: Verdict = { decision: 'allow', rule_id: 'lane.granted', cause: null };
 
-/** What the rules of approvals and conditions say of an action that is otherwise allowed. */
-interface ApprovalDecision {
-  readonly denial: Verdict | null;
-  readonly digest: string | null;
-  readonly obligation: ApprovalObligation | null;
-}
-
 function decideApproval({ step, definition, args, conditions, policy }: StepWithFacts): ApprovalDecision {
   const subject = approvalSubject(step, policy);
-  const ruled = approvalRuleFor(policy.approvals, subject);
-  const obligation = conditions.kind === 'approval' ? obligationOf(conditions, ruled) : null;
-  if (obligation?.approver_roles.length === 0) return withoutApproval(denyCondition('condition.no_approver'));
-  const rule = effectiveRule(subject, ruled, obligation);
-  // A call rule asks for an approval that no approval rule grants.
-  if (ruled === undefined && subject !== definition.name) return withoutApproval(deny('call.not_allowed'));
-  if (rule === undefined) return withoutApproval(null);
-  const { agent, approvals, received_at } = step;
-  const digest = approvalDigest({ action: definition.name, args, case_id: agent.case_id, run_id: agent.run_id });
-  const status = approvalStatus(approvals, digest, received_at, rule);
-  if (status === 'granted') return { denial: null, digest, obligation };
-  const rule_id = status === 'missing' ? APPROVAL_STATUS_RULES.open : APPROVAL_STATUS_RULES[status];
-  return { denial: { decision: 'deny', rule_id, cause: 'APPROVAL_REQUIRED' }, digest, obligation };
+  const rule = approvalRuleFor(policy.approvals, subject);
+  if (rule === undefined && conditions.kind !== 'approval')
+    // A call rule asks for an approval that no approval rule grants.
+    return subject === definition.name ? NO_APPROVAL : { ...NO_APPROVAL, denial: deny('call.not_allowed') };
+  const { agent, approvals: book, received_at: at } = step;
+  const request = { action: definition.name, args, case_id: agent.case_id, run_id: agent.run_id };
+  return approvalDecider().decide({ subject, rule, conditions, request, book, at });
 }
 
-const withoutApproval = (denial: Verdict | null): ApprovalDecision => ({ denial, digest: null, obligation: null });
+const NO_APPROVAL: ApprovalDecision = { denial: null, digest: null, obligation: null };
 
 const withObligation = (obligation: ApprovalObligation | null): Pick<Authorization, 'obligation'> =>
   obligation === null ? {} : { obligation };

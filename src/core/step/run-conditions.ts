@@ -4,9 +4,8 @@ import type { JsonObject } from '../contract/json.js';
 import type { ApprovalObligation } from '../contract/run/approval.js';
 import { concernedCases, isOperatorAction, OPERATOR_ACTS } from '../contract/run/operator-act.js';
 import type { RunContext } from '../contract/run/run-context.js';
-import { approvalRuleFor } from '../policy/approval/approval-book.js';
+import { approvalDecider, approvalRuleFor } from '../policy/approval-decider.js';
 import { runConditionVerdict, type ConditionError } from '../policy/conditions.js';
-import { obligationOf } from '../policy/approval/obligation.js';
 import type { Policy } from '../policy/policy.js';
 import type { PrivilegedRequest } from '../policy/privileged-request.js';
 
@@ -38,7 +37,7 @@ export function askConditions(
   const conditions = runConditionVerdict({ action, run, label, table: write?.table ?? null, cases, at }, policy);
   if (conditions.kind === 'deny') return conditions;
   if (conditions.kind === 'none') return { kind: 'allow', obligation: null };
-  const obligation = obligationOf(conditions, approvalRuleFor(policy.approvals, action));
+  const obligation = approvalDecider().obligation(conditions, approvalRuleFor(policy.approvals, action));
   return obligation.approver_roles.length === 0
     ? { kind: 'deny', rule_id: 'condition.no_approver' }
     : { kind: 'allow', obligation };

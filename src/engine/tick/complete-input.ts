@@ -39,8 +39,9 @@ interface IncompleteInput {
 export async function completeInput(incomplete: IncompleteInput): Promise<TreeInput> {
   const { tree, submission, time, overlay, secrets } = incomplete;
   const { input, materials, checked = false } = submission;
+  const loading = loadFeatureOf(input);
+  if (loading !== null) await loading;
   if ('feature' in input) {
-    await loadFeatureOf(input);
     const completed = featureOf(input)?.complete?.(input as never, tree, { overlay, secrets }) ?? {};
     return { recorded: { ...input, time, ...completed } as RecordedInput, materials, checked };
   }

@@ -9,7 +9,7 @@ import { parseOwnJson } from '../../core/contract/json/own-json.js';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
 import { messageOf } from '../../core/contract/fault.js';
 import type { JsonObject } from '../../core/contract/json.js';
-import { nameUuid } from '../../core/contract/name-uuid.js';
+import { nameUuid } from '../../runtime/name-uuid.js';
 import type { DetailedResponse } from '../../core/contract/run/response.js';
 import type { StepTrace } from '../../core/contract/run/step-trace.js';
 import { RunError, usageError } from '../../core/errors.js';

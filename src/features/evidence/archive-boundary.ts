@@ -4,7 +4,7 @@ import { isOpeningInput, type Entry } from '../../core/contract/run/entry.js';
 import { LedgerError } from '../../core/errors.js';
 import { EMPTY_HEAD, extendHead } from '../../core/ledger/proof/merkle.js';
 import type { LedgerStore, LogHead, StoredEntry } from '../../engine/ports/ledger/ledger-store.js';
-import { RunRecords } from '../../core/run/run-records.js';
+import { RunRecords } from '../../runtime/ledger/run-records.js';
 import { parseStoredEntry, isRunEntry } from '../../runtime/ledger/stored-entry.js';
 import { UnknownOutcomes } from '../../runtime/ledger/run-tree.js';
 

@@ -10,7 +10,7 @@ import { isConforming } from '../../core/contract/validators.js';
 import { BagError, LedgerError } from '../../core/errors.js';
 import type { NoteSigner } from '../../core/ledger/proof/signed-note.js';
 import { requireContent } from '../../core/ledger/require-content.js';
-import { RunRecords } from '../../core/run/run-records.js';
+import { RunRecords } from '../../runtime/ledger/run-records.js';
 import type { Audience } from '../../runtime/content/audience.js';
 import type { ContentReader } from '../../runtime/content/content-reader.js';
 import type { ExportBagContents, BagContentFile } from './bag-contents.js';

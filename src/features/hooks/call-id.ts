@@ -4,7 +4,7 @@
 
 import { canonicalJson } from '../../core/contract/canonical-json.js';
 import { sha256 } from '../../core/contract/hash.js';
-import { nameUuid } from '../../core/contract/name-uuid.js';
+import { nameUuid } from '../../runtime/name-uuid.js';
 import type { Client, NativeCall } from './hook-event.js';
 
 /** What identifies a call. */

@@ -5,7 +5,7 @@ import type { ActionsPolicy } from '../../core/contract/policy/actions-policy.js
 import type { Catalogue } from '../../core/contract/policy/catalogue.js';
 import { quoteForMessage } from '../../core/contract/finding-text.js';
 import { approvalSubjectOf } from '../../core/contract/policy/call-rules.js';
-import type { LintSeverity } from '../../core/policy/files/policy-linter.js';
+import type { LintSeverity } from '../../home/policy/policy-linter.js';
 import type { LintFinding, LintRule } from './lint-rules.js';
 import { laneKindOf } from './lane-kind.js';
 import type { PolicyParts } from '../../core/policy/files/policy-consistency.js';

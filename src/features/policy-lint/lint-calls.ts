@@ -5,7 +5,7 @@ import { quoteForMessage } from '../../core/contract/finding-text.js';
 import type { Lane } from '../../core/contract/policy/lanes.js';
 import { partKindOf } from '../../core/contract/policy/native-tool-names.js';
 import type { PolicyParts } from '../../core/policy/files/policy-consistency.js';
-import type { LintSeverity } from '../../core/policy/files/policy-linter.js';
+import type { LintSeverity } from '../../home/policy/policy-linter.js';
 import type { LintFinding, LintRule } from './lint-rules.js';
 
 /** It runs any program, so a lane that lists it needs rules about commands. */

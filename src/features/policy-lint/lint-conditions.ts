@@ -6,7 +6,7 @@ import { isJsonObject } from '../../core/contract/json.js';
 import { suggestion } from '../../core/contract/policy/near-names.js';
 import type { Condition, ConditionScope } from '../../core/policy/conditions.js';
 import type { Policy } from '../../core/policy/policy.js';
-import type { LintMessage } from '../../core/policy/files/policy-linter.js';
+import type { LintMessage } from '../../home/policy/policy-linter.js';
 import { LINT_RULES, type LintRule } from './lint-rules.js';
 
 /** @param updated when the policy was updated last, such as `2026-01-05` */

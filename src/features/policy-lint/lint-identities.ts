@@ -2,10 +2,10 @@
 
 import type { IdentitiesPolicy, IdentityMapping, IssuerMappings } from '../../core/contract/policy/identities.js';
 import { quoteForMessage } from '../../core/contract/finding-text.js';
-import { checkIdentities } from '../../core/policy/files/check-identities.js';
+import { checkIdentities } from '../../home/policy/check-identities.js';
 import { readPolicyYaml, type NamedPolicyFile } from '../../core/policy/files/read-policy-file.js';
 import type { Policy } from '../../core/policy/policy.js';
-import type { LintMessage } from '../../core/policy/files/policy-linter.js';
+import type { LintMessage } from '../../home/policy/policy-linter.js';
 import { LINT_RULES, type LintRule } from './lint-rules.js';
 
 /** OpenID Connect Core, 5.7: users may change these, and an issuer may give them to other users later. */

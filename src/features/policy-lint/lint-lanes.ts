@@ -3,7 +3,7 @@
 import { quoteForMessage } from '../../core/contract/finding-text.js';
 import type { Catalogue } from '../../core/contract/policy/catalogue.js';
 import type { Lane } from '../../core/contract/policy/lanes.js';
-import type { LintSeverity } from '../../core/policy/files/policy-linter.js';
+import type { LintSeverity } from '../../home/policy/policy-linter.js';
 import type { LintFinding, LintRule } from './lint-rules.js';
 import { laneKindOf, PROMOTION_PROHIBITS, type LaneKind } from './lane-kind.js';
 import type { PolicyParts } from '../../core/policy/files/policy-consistency.js';

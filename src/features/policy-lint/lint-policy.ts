@@ -7,7 +7,7 @@ import type { LanesPolicy } from '../../core/contract/policy/lanes.js';
 import { valuesOf, type ForPolicyFiles } from '../../core/contract/policy/pins.js';
 import type { RolesPolicy } from '../../core/contract/policy/roles.js';
 import { LINT_RULES, type LintFinding } from './lint-rules.js';
-import type { LintMessage, PolicyLinter } from '../../core/policy/files/policy-linter.js';
+import type { LintMessage, PolicyLinter } from '../../home/policy/policy-linter.js';
 import { checkPolicy } from '../../core/policy/files/check-policy.js';
 import { readPolicyYaml, type NamedPolicyFile } from '../../core/policy/files/read-policy-file.js';
 import { lintActions } from './lint-actions.js';

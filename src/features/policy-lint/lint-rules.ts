@@ -2,7 +2,7 @@
 // so no rule here affects a run. `turnpike policy check` shows the findings, and `turnpike policy pin` refuses errors.
 
 import type { PolicyFile } from '../../core/contract/policy/pins.js';
-import type { LintMessage, LintSeverity } from '../../core/policy/files/policy-linter.js';
+import type { LintMessage, LintSeverity } from '../../home/policy/policy-linter.js';
 
 /** Every rule, with its remedy. */
 export const LINT_RULES = {

@@ -4,7 +4,8 @@
 // cell says so: no input stands for the others.
 
 import type { ActionDefinition } from '../../core/contract/policy/actions.js';
-import { emptyBook, approvalRuleFor, APPROVAL_STATUS_RULES } from '../../core/policy/approval/approval-book.js';
+import { APPROVAL_STATUS_RULES } from '../../core/contract/run/approval-rules.js';
+import { approvalRuleFor, emptyBook } from '../../core/policy/approval-decider.js';
 import type { ArtifactRef } from '../../core/contract/artifact-ref.js';
 import { RECORD_ACTIONS, type RecordActionName } from '../../core/contract/policy/record-actions.js';
 import type { JsonObject } from '../../core/contract/json.js';

@@ -13,15 +13,19 @@ import type { GatheredFacts, GatherRequest } from '../../core/contract/run/effec
 import { stepDecisionOf } from '../../core/contract/run/phase.js';
 import { retryContext, childContext } from '../../core/contract/run/run-context.js';
 import type { ApprovalRule } from '../../core/contract/run/approval.js';
-import { approvalRuleFor, countBallot } from '../../core/policy/approval/approval-book.js';
-import { effectiveRule, ruleOfEntry } from '../../core/policy/approval/obligation.js';
+import {
+  approvalDecider,
+  approvalRuleFor,
+  awaitedRequests,
+  effectiveRule,
+  ruleOfEntry,
+} from '../../core/policy/approval-decider.js';
 import { authorizeAgentStart, authorizeWithOverlay } from '../../core/policy/authorize-with-overlay.js';
 import { authorizeOrchestrator } from '../../core/policy/authorize-run.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { Verdict } from '../../core/policy/verdict.js';
 import { requireGatherRequest, type Authorization } from '../../core/step/authorization.js';
 import { approvalSubject } from '../../core/step/approval-subject.js';
-import { awaitedRequests } from '../../core/policy/approval/finish-rule.js';
 import { CHECK_PHASES, runCheckPhases } from '../../core/step/step-draft.js';
 import { InvariantError } from '../../core/errors.js';
 import { requestOf, resolveDelegation, runOf, startedRunContext } from './decided-request.js';
@@ -246,7 +250,9 @@ const NO_RESULT = { result: null, result_ref: null, cause: null, denied_by: null
 
 function decideBallotUnder({ book, event, nth }: BallotFacts, recordedPolicy: Policy, policy: Policy): PolicyAnswer {
   const { ballot, overlay } = event;
-  const answered = countBallot(book, ballot, approvalPolicyFor(policy, ballot, overlay)).verdicts[nth];
+  const answered = approvalDecider().countBallot(book, ballot, approvalPolicyFor(policy, ballot, overlay)).verdicts[
+    nth
+  ];
   if (answered === undefined) throw new InvariantError('a ballot has fewer answers than digests');
   const { digest, counted, rule_id } = answered;
   const entry = book.entries.find((known) => known.digest === digest);

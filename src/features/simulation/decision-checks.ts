@@ -1,6 +1,6 @@
 // The checks that a recorded decision passed, in order. A denial names the first check that does not hold. Its rule
 // therefore determines whether every other check passed or was not reached. The lists are those of the live decision;
-// only the checks of a ballot are described here.
+// only the checks of a ballot and of FINISH are described here.
 
 import { isPrivileged } from '../../../machines/authorize-step.js';
 import { BUDGET_CHECK, AGENT_START_CHECKS, REQUEST_CHECKS } from '../../core/policy/authorize-with-overlay.js';
@@ -8,7 +8,6 @@ import { PIN_CHECK } from '../../core/policy/authorize-run.js';
 import { indexOfCheck, type CheckDescription } from '../../core/policy/ordered-check.js';
 import type { Policy } from '../../core/policy/policy.js';
 import { APPROVAL_CHECK, CONDITION_CHECK, DECISION_POINT_CHECK, STEP_CHECKS } from '../../core/step/authorization.js';
-import { FINISH_CHECK } from '../../core/policy/approval/finish-rule.js';
 import { VALIDATION_CHECKS } from '../../core/step/step-draft.js';
 import type { RecordedDecision } from './recorded-decision.js';
 
@@ -19,6 +18,12 @@ export interface DecisionCheck {
   /** The rule of the check that decided; null for the others. */
   readonly rule_id: string | null;
 }
+
+/** The check of FINISH, if the policy has a rule for it. */
+const FINISH_CHECK: CheckDescription = {
+  claim: 'no request of the run keeps it from finishing',
+  rules: ['finish.*'],
+};
 
 /** The checks of `countBallot`, in order. */
 const BALLOT_CHECKS: readonly CheckDescription[] = [

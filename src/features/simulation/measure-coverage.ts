@@ -9,7 +9,7 @@ import { signCheckpoint } from '../../core/ledger/proof/checkpoint.js';
 import { signStatement } from '../../core/ledger/proof/dsse.js';
 import { keyNotesOf } from '../../core/ledger/proof/key-history.js';
 import { appendLeaf, EMPTY_HEAD, leafHash, rootOf } from '../../core/ledger/proof/merkle.js';
-import { PROOF_BYTES_MAX } from '../../core/ledger/proof/proof-file.js';
+import { PROOF_BYTES_MAX } from '../../runtime/ledger/proof-file.js';
 import type { NoteSigner } from '../../core/ledger/proof/signed-note.js';
 import type { LogHead, StoredEntry } from '../../engine/ports/ledger/ledger-store.js';
 import { coverageOf, type Coverage } from './policy-coverage.js';

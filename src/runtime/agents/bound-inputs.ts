@@ -6,7 +6,7 @@ import { artifactRef, type Artifact } from '../../core/contract/artifact-ref.js'
 import { canonicalJson } from '../../core/contract/canonical-json.js';
 import { sha256 } from '../../core/contract/hash.js';
 import { parseOwnJson } from '../../core/contract/json/own-json.js';
-import { nameUuid } from '../../core/contract/name-uuid.js';
+import { nameUuid } from '../name-uuid.js';
 import type { InputKind } from '../../core/contract/run/input.js';
 import type { Submission, TreeEngine } from '../../engine/tree-engine.js';
 import { idempotencyConflict } from '../../core/errors.js';

@@ -4,12 +4,12 @@ import type { TreeEngine } from '../../engine/tree-engine.js';
 import { readLabel } from '../../kernel/context-readers.js';
 import type { Tree } from '../../kernel/tree.js';
 import type { ApprovalEntry } from '../../core/contract/run/approval.js';
-import { approvalStatus, type ApprovalStatus } from '../../core/policy/approval/approval-book.js';
+import type { ApprovalStatus } from '../../core/contract/run/approval-rules.js';
+import { approvalDecider, ruleOfEntry } from '../../core/policy/approval-decider.js';
 import { EMPTY_LABEL } from '../../core/policy/label-rules.js';
-import { ruleOfEntry } from '../../core/policy/approval/obligation.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { Clock } from '../../engine/ports/clock.js';
-import { needsApproval } from '../../core/step/approval-need.js';
+import { needsApproval } from './approval-need.js';
 import { canonicalizeArgs, parseRequest, requestIn } from '../ledger/request-content.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
 
@@ -80,7 +80,7 @@ export class RunRequests {
     const rule = ruleOfEntry(policy?.approvals ?? [], entry);
     if (rule === undefined) return null;
     const now = new Date(this.#clock.now()).toISOString();
-    const status = approvalStatus({ run_id, entries: [entry] }, entry.digest, now, rule);
+    const status = approvalDecider().status({ run_id, entries: [entry] }, entry.digest, now, rule);
     if (status === 'missing') return null;
     const { digest, name, requested_at, expires_at } = entry;
     return { digest, name, status, requested_at, expires_at };

@@ -4,7 +4,7 @@ import { isWithheld, type StoredArtifact } from '../../core/contract/artifact-re
 import { PREDICATE_TYPE, STATEMENT_TYPE, type EvidenceStatement } from '../../core/contract/evidence/evidence.js';
 import { sha256 } from '../../core/contract/hash.js';
 import type { Entry } from '../../core/contract/run/entry.js';
-import { RunRecords } from '../../core/run/run-records.js';
+import { RunRecords } from './run-records.js';
 
 /** What a bundle contains. */
 export interface EvidenceCounts {

@@ -3,7 +3,7 @@
 
 import { nameInLedger } from '../../core/contract/entry-name.js';
 import type { LedgerFinding } from '../../core/ledger/verification/ledger-problem.js';
-import type { IntegratedLog } from '../../core/ledger/integrated-log.js';
+import type { IntegratedLog } from './integrated-log.js';
 import { EMPTY_HEAD } from '../../core/ledger/proof/merkle.js';
 import type { ArchivedPart } from '../../core/ledger/readable-ledger.js';
 import type { LogHead } from '../../engine/ports/ledger/ledger-store.js';

@@ -14,7 +14,7 @@ import {
   type LeafRange,
 } from '../../core/ledger/proof/merkle-proof.js';
 import { keyNotesOf } from '../../core/ledger/proof/key-history.js';
-import { consistencyProofFile, entryProofFile } from '../../core/ledger/proof/proof-file.js';
+import { consistencyProofFile, entryProofFile } from './proof-file.js';
 import type { NoteVerifier } from '../../core/ledger/proof/signed-note.js';
 import type { ExternalHead, LogHead } from '../../engine/ports/ledger/ledger-store.js';
 import type { JoinedLog } from './joined-log.js';

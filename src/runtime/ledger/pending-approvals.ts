@@ -12,10 +12,9 @@ import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
 import type { RunContext } from '../../core/contract/run/run-context.js';
 import { personOf } from '../../names/person-name.js';
 import { LiveTrees } from '../../engine/trees/live-trees.js';
-import { readIntegrated } from '../../core/ledger/integrated-log.js';
+import { readIntegrated } from './integrated-log.js';
 import type { Tree } from '../../kernel/tree.js';
-import { countBallot } from '../../core/policy/approval/approval-book.js';
-import { ruleOfEntry } from '../../core/policy/approval/obligation.js';
+import { approvalDecider, ruleOfEntry } from '../../core/policy/approval-decider.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { EntryPlace, LedgerStore, TreeEntry } from '../../engine/ports/ledger/ledger-store.js';
 import type { ReadControl } from '../../engine/ports/pace.js';
@@ -289,7 +288,7 @@ function isApprover(
     at: now,
   };
   const rules = approvalPolicyFor(policy, ballot, overlay);
-  const { verdicts } = countBallot({ run_id: run.run_id, entries: [entry] }, ballot, rules);
+  const { verdicts } = approvalDecider().countBallot({ run_id: run.run_id, entries: [entry] }, ballot, rules);
   return verdicts.some(({ counted }) => counted);
 }
 

@@ -22,7 +22,7 @@ import type { Clock } from '../../engine/ports/clock.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
 import type { Log } from '../../engine/ports/log.js';
 import type { EndedTree, RecordBatch, WrittenRecord } from '../../engine/ports/ledger/run-record-table.js';
-import { RunRecords } from '../../core/run/run-records.js';
+import { RunRecords } from './run-records.js';
 import { parseStoredEntry, isRunEntry } from './stored-entry.js';
 
 /** Milliseconds between the end of a tree and its records, and at least between two stretches of work. */

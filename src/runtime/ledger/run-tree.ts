@@ -4,7 +4,7 @@ import type { Entry } from '../../core/contract/run/entry.js';
 import type { RunRecord } from '../../core/contract/run/run-record.js';
 import { isTerminal, OUTCOME_RESOLVED, type RunState } from '../../core/contract/run/run-state.js';
 import type { TreeEntry } from '../../engine/ports/ledger/ledger-store.js';
-import { RunRecords } from '../../core/run/run-records.js';
+import { RunRecords } from './run-records.js';
 import { parseStoredEntry, isRunEntry } from './stored-entry.js';
 import type { TreeFold } from './tree-folds.js';
 

@@ -17,7 +17,7 @@ const OTHERS = [
   // The entries of a zip file.
   'src/features/exports/bag/bag-zip.ts',
   // The format of a proof file.
-  'src/core/ledger/proof/proof-file.ts',
+  'src/runtime/ledger/proof-file.ts',
   // Errors of this program in a batch that has no place in the log yet.
   'src/stores/ledger/check-batch.ts',
   // Addresses and their fragments.

@@ -6,13 +6,8 @@ import { createCatalogue } from '../../../src/core/contract/policy/catalogue.js'
 import type { Lane } from '../../../src/core/contract/policy/lanes.js';
 import type { Role } from '../../../src/core/contract/policy/roles.js';
 import { InvariantError } from '../../../src/core/errors.js';
-import {
-  approvalDigest,
-  approvalRuleFor,
-  countBallot,
-  emptyBook,
-  requestApproval,
-} from '../../../src/core/policy/approval/approval-book.js';
+import { approvalDigest, approvalRuleFor, emptyBook } from '../../../src/core/policy/approval-decider.js';
+import { countBallot, requestApproval } from '../../../src/features/approvals/approval-requests.js';
 import { EMPTY_LABEL } from '../../../src/core/policy/label-rules.js';
 import type { Policy } from '../../../src/core/policy/policy.js';
 import {

@@ -8,11 +8,11 @@ import { sha256 } from '../../../src/core/contract/hash.js';
 import { RunRecord } from '../../../src/core/contract/run/run-record.js';
 import { isConforming } from '../../../src/core/contract/validators.js';
 import { leafHash } from '../../../src/core/ledger/proof/merkle.js';
-import { readIntegrated } from '../../../src/core/ledger/integrated-log.js';
+import { readIntegrated } from '../../../src/runtime/ledger/integrated-log.js';
 import type { EntryPlace, LedgerStore, StoredEntry, TreeEntry } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { settleExportBag } from '../../../src/features/exports/assemble-bag.js';
 import { EXPORT_BAG_LIMITS } from '../../../src/features/exports/bag-format.js';
-import { RunRecords } from '../../../src/core/run/run-records.js';
+import { RunRecords } from '../../../src/runtime/ledger/run-records.js';
 import { all, content, opening, type Draft } from '../../fixtures/entries.js';
 import {
   runCreated,

@@ -2,7 +2,7 @@
 // rule and line.
 
 import type { PolicyFile } from '../../../src/core/contract/policy/pins.js';
-import type { LintSeverity } from '../../../src/core/policy/files/policy-linter.js';
+import type { LintSeverity } from '../../../src/home/policy/policy-linter.js';
 import type { LintRule } from '../../../src/features/policy-lint/lint-rules.js';
 
 export interface Edit {

@@ -1,7 +1,7 @@
 // The shipped policy as text, edited, and the linter's findings in it.
 
 import type { PolicyFile } from '../../../src/core/contract/policy/pins.js';
-import type { LintMessage } from '../../../src/core/policy/files/policy-linter.js';
+import type { LintMessage } from '../../../src/home/policy/policy-linter.js';
 import { lintPolicy } from '../../../src/features/policy-lint/lint-policy.js';
 import { shippedBytes } from '../../fixtures/shipped-policy.js';
 import type { Careless, Edit } from './careless-policies.js';

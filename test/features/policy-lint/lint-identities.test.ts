@@ -1,7 +1,7 @@
 // C98: careless mappings of identities.yaml.
 
 import { describe, expect, test } from '@jest/globals';
-import { checkIdentities } from '../../../src/core/policy/files/check-identities.js';
+import { checkIdentities } from '../../../src/home/policy/check-identities.js';
 import { lintIdentities } from '../../../src/features/policy-lint/lint-identities.js';
 import { loadPolicy } from '../../../src/core/policy/files/check-policy.js';
 import { shippedBytes } from '../../fixtures/shipped-policy.js';

@@ -2,7 +2,7 @@
 
 import { expect, test } from '@jest/globals';
 import { join } from 'node:path';
-import { integratedLog } from '../../../src/core/ledger/integrated-log.js';
+import { integratedLog } from '../../../src/runtime/ledger/integrated-log.js';
 import { EMPTY_HEAD } from '../../../src/core/ledger/proof/merkle.js';
 import type { JoinedLog } from '../../../src/runtime/ledger/joined-log.js';
 import { measureCoverage } from '../../../src/features/simulation/measure-coverage.js';

@@ -4,7 +4,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { readIntegrated } from '../../../src/core/ledger/integrated-log.js';
+import { readIntegrated } from '../../../src/runtime/ledger/integrated-log.js';
 import type { EntryPlace, StoredEntry } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { replay } from '../../../src/kernel/replay/replay.js';
 import { GOLDEN_HASHES, goldenHash, readGolden } from '../../fixtures/golden-history.js';

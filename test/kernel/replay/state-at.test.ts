@@ -1,7 +1,7 @@
 // Time travel: the state at any entry, compared with the entries themselves, with a cache and without.
 
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { integratedLog } from '../../../src/core/ledger/integrated-log.js';
+import { integratedLog } from '../../../src/runtime/ledger/integrated-log.js';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
@@ -11,7 +11,7 @@ import type { HistoryCache } from '../../../src/core/ledger/history-cache.js';
 import { stateAt, type HistorySource } from '../../../src/kernel/replay/state-at.js';
 import type { LedgerState } from '../../../src/kernel/replay/ledger-state.js';
 import { homePaths, openHome } from '../../../src/home/home.js';
-import { RunRecords } from '../../../src/core/run/run-records.js';
+import { RunRecords } from '../../../src/runtime/ledger/run-records.js';
 import { sized } from '../../fixtures/campaign.js';
 import { Bench } from '../../fixtures/bench.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';

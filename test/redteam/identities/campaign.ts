@@ -4,13 +4,8 @@
 import type { ApprovalBallot } from '../../../src/core/contract/run/approval.js';
 import type { OverlayFact } from '../../../src/core/contract/policy/overlay.js';
 import { compareNames } from '../../../src/core/contract/person.js';
-import {
-  emptyBook,
-  requestApproval,
-  approvalStatus,
-  countBallot,
-  type ApprovalPolicy,
-} from '../../../src/core/policy/approval/approval-book.js';
+import { emptyBook, type ApprovalPolicy } from '../../../src/core/policy/approval-decider.js';
+import { requestApproval, approvalStatus, countBallot } from '../../../src/features/approvals/approval-requests.js';
 import { overlayVerdict } from '../../../src/core/policy/overlay-verdict.js';
 import { Random } from '../../simulation/random.js';
 import type { RedteamResult } from '../campaign-runner.js';

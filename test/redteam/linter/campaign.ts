@@ -1,7 +1,7 @@
 // The campaign against the linter: every drawn careless policy gets its expected findings; a policy without
 // carelessness gets none. A linter with any rule disabled fails.
 
-import type { LintMessage } from '../../../src/core/policy/files/policy-linter.js';
+import type { LintMessage } from '../../../src/home/policy/policy-linter.js';
 import { LINT_RULES } from '../../../src/features/policy-lint/lint-rules.js';
 import { checkPolicy } from '../../../src/core/policy/files/check-policy.js';
 import { CARELESS } from '../../features/policy-lint/careless-policies.js';

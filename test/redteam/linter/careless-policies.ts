@@ -2,7 +2,7 @@
 // other names and another order, with comments between its lines.
 
 import type { PolicyFile } from '../../../src/core/contract/policy/pins.js';
-import type { LintSeverity } from '../../../src/core/policy/files/policy-linter.js';
+import type { LintSeverity } from '../../../src/home/policy/policy-linter.js';
 import type { LintRule } from '../../../src/features/policy-lint/lint-rules.js';
 import { CARELESS, type Careless } from '../../features/policy-lint/careless-policies.js';
 import { edited, lineOf, NAMES, shipped, type Texts } from '../../features/policy-lint/edited-policy.js';

@@ -1,6 +1,6 @@
 // The attacked linter of policies, and linters with a fault, which the campaign must find.
 
-import type { LintMessage } from '../../../src/core/policy/files/policy-linter.js';
+import type { LintMessage } from '../../../src/home/policy/policy-linter.js';
 import { LINT_RULE_IDS } from '../../../src/features/policy-lint/lint-rules.js';
 import { lint, type Texts } from '../../features/policy-lint/edited-policy.js';
 

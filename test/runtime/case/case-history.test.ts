@@ -3,7 +3,7 @@
 import '../../fixtures/features.js';
 import { describe, expect, test } from '@jest/globals';
 import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
-import { readIntegrated } from '../../../src/core/ledger/integrated-log.js';
+import { readIntegrated } from '../../../src/runtime/ledger/integrated-log.js';
 import type { LedgerStore, StoredEntry, TreeEntry } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { leafHash } from '../../../src/core/ledger/proof/merkle.js';
 import { CaseHistory, type TreeLookup } from '../../../src/runtime/case/case-history.js';

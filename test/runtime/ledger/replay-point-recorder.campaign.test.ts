@@ -2,7 +2,7 @@
 // ones, and equals a fold from the first entry.
 
 import { cpSync } from 'node:fs';
-import { readIntegrated, integratedLog } from '../../../src/core/ledger/integrated-log.js';
+import { readIntegrated, integratedLog } from '../../../src/runtime/ledger/integrated-log.js';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import Database from 'better-sqlite3';

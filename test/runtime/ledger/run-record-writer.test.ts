@@ -18,7 +18,7 @@ import type { LedgerStore, TreeEntry } from '../../../src/engine/ports/ledger/le
 import type { RecordBatch, RunRecordTable } from '../../../src/engine/ports/ledger/run-record-table.js';
 import { homePaths, openHome } from '../../../src/home/home.js';
 import { LedgerReader } from '../../../src/runtime/ledger/ledger-reader.js';
-import { RunRecords } from '../../../src/core/run/run-records.js';
+import { RunRecords } from '../../../src/runtime/ledger/run-records.js';
 import {
   CLOSE_MS,
   ENTRIES_PER_STRETCH,

@@ -54,6 +54,8 @@ export interface DeclaredFeature {
   readonly stateMember?: string;
   /** Whether a policy with these files needs the feature. Absent: only what the feature records needs it. */
   isNeededBy?(policy: PolicyContents): boolean;
+  /** The kinds of inputs of core that it decides, under any policy. Absent: none. */
+  readonly inputKinds?: readonly string[];
   /** Installs the feature. */
   load(): Promise<unknown>;
 }
@@ -87,8 +89,11 @@ export function installVocabulary(vocabulary: FeatureVocabulary): void {
  */
 export function loadFeaturesNamedIn(text: string): Promise<void> | null {
   if (declared.size === 0) return null;
-  return loadAll([...declared.values()].filter(({ feature }) => text.includes(`"feature":"${feature}"`)));
+  return loadAll([...declared.values()].filter((declaration) => isNamedIn(text, declaration)));
 }
+
+const isNamedIn = (text: string, { feature, inputKinds = [] }: DeclaredFeature): boolean =>
+  text.includes(`"feature":"${feature}"`) || inputKinds.some((kind) => text.includes(`"kind":"${kind}"`));
 
 /** Loads the features that a policy needs, before it is parsed. @returns null if there is nothing to load */
 export const loadFeaturesOfPolicy = (policy: PolicyContents): Promise<void> | null =>
@@ -97,10 +102,13 @@ export const loadFeaturesOfPolicy = (policy: PolicyContents): Promise<void> | nu
 const loadAll = (needed: readonly DeclaredFeature[]): Promise<void> | null =>
   needed.length === 0 ? null : Promise.all(needed.map(loadDeclared)).then(() => undefined);
 
-/** Loads the feature that an input names. @returns null if there is nothing to load */
+/** Loads the feature that an input names, or that decides it. @returns null if there is nothing to load */
 export function loadFeatureOf(input: object): Promise<void> | null {
-  const { feature } = input as { readonly feature?: unknown };
-  const declaration = typeof feature === 'string' ? declared.get(feature) : undefined;
+  const { kind = '', feature } = input as { readonly kind?: string; readonly feature?: unknown };
+  const declaration =
+    typeof feature === 'string'
+      ? declared.get(feature)
+      : [...declared.values()].find(({ inputKinds }) => inputKinds?.includes(kind) === true);
   return declaration === undefined ? null : loadDeclared(declaration);
 }
 

@@ -1,7 +1,7 @@
 // C84: content that a lane withholds leaves the platform only if that lane permits it (`exports_content: true`) and
 // approvers have approved the export. The platform determines as a fact which lanes of the case withhold content.
 
-import { approvalRuleFor } from '../approval/approval-book.js';
+import { approvalRuleFor } from '../approval-decider.js';
 import type { Policy } from '../policy.js';
 import type { PrivilegedRequest } from '../privileged-request.js';
 import type { RuleId } from '../verdict.js';

@@ -14,6 +14,7 @@ import {
 } from '../../contract/policy/pins.js';
 import { RolesPolicy } from '../../contract/policy/roles.js';
 import { PolicyError } from '../../errors.js';
+import { approvalDecider } from '../approval-decider.js';
 import { callDecider } from '../calls.js';
 import { conditionLanguage } from '../conditions.js';
 import type { PolicyFinding } from './policy-finding.js';
@@ -60,8 +61,9 @@ export function checkPolicy(files: ForPolicyFiles<NamedPolicyFile>, catalogue: C
 }
 
 /** @throws PolicyError POLICY_UNSUPPORTED without the feature that decides by these parts */
-function requireFeatures({ lanes: { lanes } }: PolicyParts): void {
+function requireFeatures({ lanes: { lanes }, actions: { approvals = [] } }: PolicyParts): void {
   if (lanes.some(({ calls }) => calls !== undefined)) callDecider();
+  if (approvals.length > 0) approvalDecider();
 }
 
 /** Adds what the optional files say. @throws PolicyError POLICY_UNSUPPORTED without the feature that reads them */
@@ -69,6 +71,7 @@ function checkOptional(files: OptionalFiles<NamedPolicyFile>, policy: Policy): P
   if (optionalValues(files).length === 0) return { findings: [], policy };
   const { findings, ...loaded } = conditionLanguage().load(files, policy);
   if (findings.length > 0) return { findings: findings.slice(0, FINDINGS_MAX), policy: null };
+  if (loaded.conditions?.all.some(({ obligation }) => obligation !== null) === true) approvalDecider();
   return { findings: [], policy: { ...policy, ...loaded } };
 }
 

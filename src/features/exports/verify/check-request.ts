@@ -7,7 +7,7 @@ import { canonicalJson } from '../../../core/contract/canonical-json.js';
 import type { ExportBundle } from '../../../core/contract/evidence/export-bundle.js';
 import type { Entry, StartRunInput } from '../../../core/contract/run/entry.js';
 import { isJsonObject, type JsonObject } from '../../../core/contract/json.js';
-import type { ApprovalRuleId } from '../../../core/policy/approval/approval-book.js';
+import type { ApprovalRuleId } from '../../../core/contract/run/approval-rules.js';
 import { scanJson } from '../../../core/contract/json/scan-json.js';
 import { quoteExcerpt } from './bag-report.js';
 import { ROOT_LABEL, RUN_LABEL } from '../bag-manifest.js';

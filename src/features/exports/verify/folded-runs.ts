@@ -3,7 +3,7 @@ import { canonicalJson } from '../../../core/contract/canonical-json.js';
 import { NO_PREV, type RunCreated } from '../../../core/contract/run/entry.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import type { RunRecord } from '../../../core/contract/run/run-record.js';
-import { RunRecords } from '../../../core/run/run-records.js';
+import { RunRecords } from '../../../runtime/ledger/run-records.js';
 import { EXPORT_BAG_LIMITS } from '../bag-format.js';
 import { copyText } from './read-bag-text.js';
 

@@ -2,7 +2,7 @@
 // that was refused, and what its lane allows. The model may see its policy, but never the content of other runs.
 
 import type { StepTrace } from '../../../core/contract/run/step-trace.js';
-import { approvalRuleFor } from '../../../core/policy/approval/approval-book.js';
+import { approvalRuleFor } from '../../../core/policy/approval-decider.js';
 import { allowedInstead, matchingPatterns } from './allowed-instead.js';
 import { beginsWith, decideCall } from '../calls/call-decision.js';
 import type { CallPart } from '../calls/call-parts.js';

@@ -3,7 +3,7 @@
 import type { IdentitiesPolicy } from '../../../core/contract/policy/identities.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import { CodedError } from '../../../core/errors.js';
-import { loadIdentities } from '../../../core/policy/files/check-identities.js';
+import { loadIdentities } from '../../../home/policy/check-identities.js';
 import type { Clock } from '../../../engine/ports/clock.js';
 import type { IdentitiesSource } from '../../../engine/ports/identities-source.js';
 import type { Log } from '../../../engine/ports/log.js';

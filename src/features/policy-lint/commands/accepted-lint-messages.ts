@@ -4,7 +4,7 @@
 import { readAcceptedCautions } from '../../../home/policy/manifest-policy-source.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import { valuesOf, type AcceptedCaution } from '../../../core/contract/policy/pins.js';
-import type { LintMessage } from '../../../core/policy/files/policy-linter.js';
+import type { LintMessage } from '../../../home/policy/policy-linter.js';
 import { LINT_RULE_IDS } from '../lint-rules.js';
 import { shippedContract } from '../../../runtime/shipped-contract.js';
 import type { CommandArguments, CliCommand } from '../../../interfaces/cli/command.js';

@@ -1,6 +1,6 @@
 import { usageError } from '../../../core/errors.js';
 import { BALLOT_DIGESTS_MAX } from '../../../core/contract/run/approval.js';
-import { APPROVAL_RULES } from '../../../core/policy/approval/approval-book.js';
+import { APPROVAL_RULES } from '../../../core/contract/run/approval-rules.js';
 import type { Ballot, BallotResult, HighRiskRun } from '../high-risk-options.js';
 import type { Turnpike } from '../../../host/turnpike.js';
 import { quoteArgument, commandUsageError } from '../../../interfaces/cli/arguments.js';

@@ -5,7 +5,7 @@ import { basename, resolve } from 'node:path';
 import { hashFile } from '../../../stores/ledger/archive-file.js';
 import { openLineFile } from '../../../system/files/open-line-file.js';
 import { LedgerError, usageError } from '../../../core/errors.js';
-import { integratedLog } from '../../../core/ledger/integrated-log.js';
+import { integratedLog } from '../../../runtime/ledger/integrated-log.js';
 import { EMPTY_HEAD } from '../../../core/ledger/proof/merkle.js';
 import type { LineFile } from '../../../engine/ports/ledger/line-file.js';
 import {

@@ -17,10 +17,10 @@ import {
 import { mapOptional, type ForPolicyFiles } from '../../../core/contract/policy/pins.js';
 import { isConforming } from '../../../core/contract/validators.js';
 import { CodedError, PolicyError, usageError } from '../../../core/errors.js';
-import { checkIdentities } from '../../../core/policy/files/check-identities.js';
+import { checkIdentities } from '../../../home/policy/check-identities.js';
 import { loadFeaturesOfPolicy } from '../../../core/contract/run/feature-vocabulary.js';
 import { checkPolicy, formatFinding, type PolicyCheck } from '../../../core/policy/files/check-policy.js';
-import type { LintMessage, PolicyLinter } from '../../../core/policy/files/policy-linter.js';
+import type { LintMessage, PolicyLinter } from '../../../home/policy/policy-linter.js';
 import { FEATURES } from '../../../features/declare-features.js';
 import type { LoadedIdentities } from '../../../engine/ports/identities-source.js';
 import type { LoadedPolicyFile } from '../../../engine/ports/policy-source.js';

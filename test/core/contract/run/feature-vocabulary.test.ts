@@ -129,6 +129,22 @@ test('a feature that a policy needs is loaded with it, once', async () => {
   expect([loaded, loadFeaturesOfPolicy({ lanes: { bytes } })]).toEqual([1, null]);
 });
 
+test('a feature that decides inputs of core is loaded with the first', async () => {
+  let loaded = 0;
+  declareFeature({
+    feature: 'votes',
+    inputKinds: ['vote'],
+    load: () => {
+      loaded += 1;
+      installVocabulary({ feature: 'votes', inputs: {}, entries: {} });
+      return Promise.resolve();
+    },
+  });
+  expect([loadFeatureOf({ kind: 'end' }), loadFeaturesNamedIn('{"kind":"end"}')]).toEqual([null, null]);
+  await Promise.all([loadFeatureOf({ kind: 'vote' }), loadFeaturesNamedIn('{"kind":"vote"}')]);
+  expect([loaded, loadFeatureOf({ kind: 'vote' }), loadFeaturesNamedIn('{"kind":"vote"}')]).toEqual([1, null, null]);
+});
+
 test('a feature that two need at once is loaded once, and again after a failure', async () => {
   let loads = 0;
   declareFeature({

@@ -9,7 +9,7 @@ import type Database from 'better-sqlite3';
 import type { RunRecord } from '../../../../src/core/contract/run/run-record.js';
 import { homePaths, openHome } from '../../../../src/home/home.js';
 import { RecordCheck, type RecordSource } from '../../../../src/core/ledger/verification/check-records.js';
-import { RunRecords } from '../../../../src/core/run/run-records.js';
+import { RunRecords } from '../../../../src/runtime/ledger/run-records.js';
 import { LedgerReader } from '../../../../src/runtime/ledger/ledger-reader.js';
 import { dropGuards, withDatabase } from '../../../stores/sqlite/sqlite-harness.js';
 import { Bench } from '../../../fixtures/bench.js';

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { headFile } from '../../../../src/stores/ledger/head-file.js';
 import { LedgerError } from '../../../../src/core/errors.js';
 import { openCheckpoint } from '../../../../src/core/ledger/proof/checkpoint.js';
-import { verifyProofFile } from '../../../../src/core/ledger/proof/proof-file.js';
+import { verifyProofFile } from '../../../../src/runtime/ledger/proof-file.js';
 import { noteVerifier } from '../../../../src/core/ledger/proof/signed-note.js';
 import type { LedgerStore, LogHead, StoredEntry } from '../../../../src/engine/ports/ledger/ledger-store.js';
 import { writeEvidence } from '../../../../src/features/evidence/write-evidence.js';

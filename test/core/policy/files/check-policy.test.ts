@@ -7,6 +7,7 @@ import { PolicyError } from '../../../../src/core/errors.js';
 import { checkPolicy, formatFinding, loadPolicy } from '../../../../src/core/policy/files/check-policy.js';
 import type { NamedPolicyFile } from '../../../../src/core/policy/files/read-policy-file.js';
 import { FINDING_RULES, type FindingRule } from '../../../../src/core/policy/files/policy-finding.js';
+import '../../../fixtures/approvals.js';
 import '../../../fixtures/decision-points.js';
 
 const RIGHT: Readonly<Record<PolicyFile, string>> = {

@@ -7,7 +7,7 @@ import { sha256 } from '../../../../src/core/contract/hash.js';
 import { createCatalogue } from '../../../../src/core/contract/policy/catalogue.js';
 import type { Lane } from '../../../../src/core/contract/policy/lanes.js';
 import { InvariantError } from '../../../../src/core/errors.js';
-import { emptyBook } from '../../../../src/core/policy/approval/approval-book.js';
+import { emptyBook } from '../../../../src/core/policy/approval-decider.js';
 import { EMPTY_LABEL } from '../../../../src/core/policy/label-rules.js';
 import { UNDECIDED_AUTHORIZATION, type AuthorizationSubject } from '../../../../src/core/step/authorization-subject.js';
 import {

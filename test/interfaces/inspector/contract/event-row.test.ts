@@ -1,7 +1,7 @@
 // Entries as rows of a list: the rows of recorded ledgers, with every type of entry.
 
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { integratedLog } from '../../../../src/core/ledger/integrated-log.js';
+import { integratedLog } from '../../../../src/runtime/ledger/integrated-log.js';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';

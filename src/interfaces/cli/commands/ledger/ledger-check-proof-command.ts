@@ -2,7 +2,7 @@ import { nameInLedger } from '../../../../core/contract/entry-name.js';
 import { usageError } from '../../../../core/errors.js';
 import { resolve } from 'node:path';
 import { readSmallFile } from '../../../../system/files/small-file.js';
-import { verifyProofFile, PROOF_BYTES_MAX, type ProofVerdict } from '../../../../core/ledger/proof/proof-file.js';
+import { verifyProofFile, PROOF_BYTES_MAX, type ProofVerdict } from '../../../../runtime/ledger/proof-file.js';
 import { NOTE_BYTES_MAX } from '../../../../core/ledger/proof/signed-note.js';
 import { commandUsageError } from '../../arguments.js';
 import type { CliCommand } from '../../command.js';

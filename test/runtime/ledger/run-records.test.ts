@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { Entry } from '../../../src/core/contract/run/entry.js';
 import { RunRecord } from '../../../src/core/contract/run/run-record.js';
 import { isConforming } from '../../../src/core/contract/validators.js';
-import { RunRecords } from '../../../src/core/run/run-records.js';
+import { RunRecords } from '../../../src/runtime/ledger/run-records.js';
 import { randomTree, SECRET } from '../../fixtures/random-tree.js';
 import { AGENT, CASE, TREE, TreeDriver } from '../../fixtures/tree.js';
 

@@ -1,3 +1,3 @@
 // A thousand random histories of approvals.
 
-import './approval-book.test.js';
+import './approval-requests.test.js';

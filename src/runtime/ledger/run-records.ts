@@ -2,11 +2,11 @@
 // and the entries are authoritative. After the end of a tree, its records are also stored
 // (src/runtime/ledger/run-record-writer.ts); `ledger verify` compares them with this fold.
 
-import type { ArtifactRef } from '../contract/artifact-ref.js';
-import type { AuditEvent } from '../contract/run/audit-event.js';
-import type { Entry, RunCreated } from '../contract/run/entry.js';
-import type { RunRecord } from '../contract/run/run-record.js';
-import { stateAfterEvent, type RunState } from '../contract/run/run-state.js';
+import type { ArtifactRef } from '../../core/contract/artifact-ref.js';
+import type { AuditEvent } from '../../core/contract/run/audit-event.js';
+import type { Entry, RunCreated } from '../../core/contract/run/entry.js';
+import type { RunRecord } from '../../core/contract/run/run-record.js';
+import { stateAfterEvent, type RunState } from '../../core/contract/run/run-state.js';
 
 const EVENT_IDS_MAX = 10_000;
 

@@ -2,20 +2,20 @@
 // the entry as its extra data; a consistency proof from an earlier checkpoint is JSON, and so is the signed statement
 // about the coverage of policies.
 
-import { nameInLedger } from '../../contract/entry-name.js';
+import { nameInLedger } from '../../core/contract/entry-name.js';
 import { isUtf8 } from 'node:buffer';
-import { readJson } from '../../contract/json/read-json.js';
-import { formatHeader, refuseOtherFormat } from '../../contract/file-format.js';
-import { isJsonObject } from '../../contract/json.js';
-import { ConsistencyProof, PROOF_FORMAT, PROOF_HASHES_MAX } from '../../contract/evidence/consistency-proof.js';
-import { SignedStatement } from '../../contract/evidence/evidence.js';
-import { isConforming } from '../../contract/validators.js';
-import { openSignedHead, type Checkpoint } from './checkpoint.js';
-import { followKeys, readRotation } from './key-history.js';
-import { leafHash } from './merkle.js';
-import { verifyConsistency, verifyInclusion } from './merkle-proof.js';
+import { readJson } from '../../core/contract/json/read-json.js';
+import { formatHeader, refuseOtherFormat } from '../../core/contract/file-format.js';
+import { isJsonObject } from '../../core/contract/json.js';
+import { ConsistencyProof, PROOF_FORMAT, PROOF_HASHES_MAX } from '../../core/contract/evidence/consistency-proof.js';
+import { SignedStatement } from '../../core/contract/evidence/evidence.js';
+import { isConforming } from '../../core/contract/validators.js';
+import { openSignedHead, type Checkpoint } from '../../core/ledger/proof/checkpoint.js';
+import { followKeys, readRotation } from '../../core/ledger/proof/key-history.js';
+import { leafHash } from '../../core/ledger/proof/merkle.js';
+import { verifyConsistency, verifyInclusion } from '../../core/ledger/proof/merkle-proof.js';
 import { openCoverage, type SignedCoverage } from './open-coverage.js';
-import type { NoteVerifier } from './signed-note.js';
+import type { NoteVerifier } from '../../core/ledger/proof/signed-note.js';
 
 /** Limit of a proof file; an entry has a few kilobytes. */
 export const PROOF_BYTES_MAX = 8 * 1024 * 1024;

@@ -1,8 +1,8 @@
 // C98: identities.yaml is parsed strictly, and every mistake is a finding with its line.
 
 import { describe, expect, test } from '@jest/globals';
-import { checkIdentities, loadIdentities } from '../../../../src/core/policy/files/check-identities.js';
-import { IDENTITY_RULES, type FindingRule } from '../../../../src/core/policy/files/policy-finding.js';
+import { checkIdentities, loadIdentities } from '../../../src/home/policy/check-identities.js';
+import { IDENTITY_RULES, type FindingRule } from '../../../src/core/policy/files/policy-finding.js';
 
 const TEXT = `version: v1
 contract_version: v1

@@ -6,19 +6,18 @@ import type {
   ApprovalBook,
   ApprovalEntry,
   ApprovalRule,
-} from '../../../../src/core/contract/run/approval.js';
-import { InvariantError } from '../../../../src/core/errors.js';
+} from '../../../src/core/contract/run/approval.js';
+import { InvariantError } from '../../../src/core/errors.js';
 import {
   approvalStatus,
   consume,
   countBallot,
-  emptyBook,
   requestApproval,
   withoutVotes,
-  type ApprovalPolicy,
-} from '../../../../src/core/policy/approval/approval-book.js';
-import { personNamed } from '../../../fixtures/person.js';
-import { bareRole } from '../bare-policy.js';
+} from '../../../src/features/approvals/approval-requests.js';
+import { emptyBook, type ApprovalPolicy } from '../../../src/core/policy/approval-decider.js';
+import { personNamed } from '../../fixtures/person.js';
+import { bareRole } from '../../core/policy/bare-policy.js';
 
 const DIGEST = 'd'.repeat(64);
 const PAY: ApprovalRule = { for: 'PAY', approver_roles: ['BOSS'], quorum: 2, expires_minutes: 60 };

@@ -1,16 +1,11 @@
 // FINISH while requests of the run wait for their approval: the policy says what becomes of it
 // (`knobs.finish_with_pending_request`).
 
-import type { FinishRule } from '../../contract/policy/actions-policy.js';
-import type { ApprovalBook } from '../../contract/run/approval.js';
-import type { CheckDescription } from '../ordered-check.js';
-import type { Policy } from '../policy.js';
-import type { Verdict } from '../verdict.js';
-
-export const FINISH_CHECK: CheckDescription = {
-  claim: 'no request of the run keeps it from finishing',
-  rules: ['finish.*'],
-};
+import type { FinishRule } from '../../core/contract/policy/actions-policy.js';
+import type { ApprovalBook } from '../../core/contract/run/approval.js';
+import type { ActionWithRequests } from '../../core/policy/approval-decider.js';
+import type { Policy } from '../../core/policy/policy.js';
+import type { Verdict } from '../../core/policy/verdict.js';
 
 /** The rule for FINISH. */
 export const finishRule = ({ knobs }: Policy): FinishRule => knobs.finish_with_pending_request ?? 'cancel';
@@ -19,30 +14,17 @@ export const finishRule = ({ knobs }: Policy): FinishRule => knobs.finish_with_p
 export const pendingDigests = ({ entries }: ApprovalBook, now: string): readonly string[] =>
   entries.filter(({ state, expires_at }) => state === 'open' && expires_at > now).map(({ digest }) => digest);
 
-interface FinishSubject {
-  readonly action: string | null;
-  readonly approvals: ApprovalBook;
-  readonly received_at: string;
-}
-
 /** The denial of a FINISH that the policy does not allow now; null if it is allowed, or has to wait. */
-export const finishDenial = ({ action, approvals, received_at }: FinishSubject, policy: Policy): Verdict | null =>
+export const finishDenial = ({ action, approvals, received_at }: ActionWithRequests, policy: Policy): Verdict | null =>
   action === 'FINISH' && finishRule(policy) === 'deny' && pendingDigests(approvals, received_at).length > 0
     ? REQUEST_PENDING
     : null;
 
 /** The requests that a FINISH waits for; none if it need not wait. */
 export const awaitedRequests = (
-  { action, approvals, received_at }: FinishSubject,
+  { action, approvals, received_at }: ActionWithRequests,
   policy: Policy,
 ): readonly string[] =>
   action === 'FINISH' && finishRule(policy) === 'wait' ? pendingDigests(approvals, received_at) : [];
 
 const REQUEST_PENDING: Verdict = { decision: 'deny', rule_id: 'finish.request_pending', cause: 'REQUEST_PENDING' };
-
-/** A request was approved while FINISH waited: its agent decides whether it still wants that. */
-export const REQUEST_APPROVED: Verdict = {
-  decision: 'deny',
-  rule_id: 'finish.request_approved',
-  cause: 'REQUEST_APPROVED',
-};

@@ -2,9 +2,14 @@
 // (C98). Request and vote carry the canonical id, skeletons and looks of a name, and a vote carries how its voter was
 // authenticated. These are compared as text, so a replay needs no Unicode table.
 
-import type { ApprovalBallot, ApprovalEntry, ApprovalVote, VoterRequirement } from '../../contract/run/approval.js';
-import type { VerifiedIdentity } from '../../contract/run/verified-identity.js';
-import { compareNames, type Likeness, type Person } from '../../contract/person.js';
+import type {
+  ApprovalBallot,
+  ApprovalEntry,
+  ApprovalVote,
+  VoterRequirement,
+} from '../../core/contract/run/approval.js';
+import type { VerifiedIdentity } from '../../core/contract/run/verified-identity.js';
+import { compareNames, type Likeness, type Person } from '../../core/contract/person.js';
 
 /** The values by which the name of a voter is compared, and how it was authenticated. */
 interface NamedVoter {

@@ -10,26 +10,30 @@ import {
   ApprovalRule,
   APPROVALS_MAX,
   BALLOT_DIGESTS_MAX,
-} from '../../../../src/core/contract/run/approval.js';
-import type { Role } from '../../../../src/core/contract/policy/roles.js';
-import type { Actor } from '../../../../src/core/contract/shapes.js';
-import { InvariantError } from '../../../../src/core/errors.js';
+} from '../../../src/core/contract/run/approval.js';
+import type { Role } from '../../../src/core/contract/policy/roles.js';
+import type { Actor } from '../../../src/core/contract/shapes.js';
+import { InvariantError } from '../../../src/core/errors.js';
 import {
   approvalDigest,
   approvalRuleFor,
+  emptyBook,
+  type ApprovalPolicy,
+} from '../../../src/core/policy/approval-decider.js';
+import {
   APPROVAL_RULE_IDS,
   APPROVAL_RULES,
+  APPROVAL_STATUS_RULES,
+  type ApprovalRuleId,
+} from '../../../src/core/contract/run/approval-rules.js';
+import {
   consume,
-  emptyBook,
   requestApproval,
   approvalStatus,
-  APPROVAL_STATUS_RULES,
   countBallot,
-  type ApprovalPolicy,
-  type ApprovalRuleId,
-} from '../../../../src/core/policy/approval/approval-book.js';
-import { sized } from '../../../fixtures/campaign.js';
-import { personNamed } from '../../../fixtures/person.js';
+} from '../../../src/features/approvals/approval-requests.js';
+import { sized } from '../../fixtures/campaign.js';
+import { personNamed } from '../../fixtures/person.js';
 
 const RUN = 'run_approvals';
 const OTHER_RUN = 'run_approvals.1';

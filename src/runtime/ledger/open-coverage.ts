@@ -1,16 +1,16 @@
 // Verifies the signed statement of `turnpike policy coverage`. Nothing in it is trusted: the key must have signed the
 // statement and both checkpoints, and the later log must extend the earlier one. The counts are what the key claims.
 
-import { readJson } from '../../contract/json/read-json.js';
-import { CoverageStatement } from '../../contract/evidence/coverage-proof.js';
-import { SignedStatement } from '../../contract/evidence/evidence.js';
-import { isConforming } from '../../contract/validators.js';
-import { openSignedHead, type Checkpoint } from './checkpoint.js';
-import { openStatement } from './dsse.js';
-import { followKeys } from './key-history.js';
-import { EMPTY_HEAD } from './merkle.js';
-import { verifyConsistency } from './merkle-proof.js';
-import type { NoteVerifier } from './signed-note.js';
+import { readJson } from '../../core/contract/json/read-json.js';
+import { CoverageStatement } from '../../core/contract/evidence/coverage-proof.js';
+import { SignedStatement } from '../../core/contract/evidence/evidence.js';
+import { isConforming } from '../../core/contract/validators.js';
+import { openSignedHead, type Checkpoint } from '../../core/ledger/proof/checkpoint.js';
+import { openStatement } from '../../core/ledger/proof/dsse.js';
+import { followKeys } from '../../core/ledger/proof/key-history.js';
+import { EMPTY_HEAD } from '../../core/ledger/proof/merkle.js';
+import { verifyConsistency } from '../../core/ledger/proof/merkle-proof.js';
+import type { NoteVerifier } from '../../core/ledger/proof/signed-note.js';
 
 export interface SignedCoverage extends Pick<CoverageStatement['predicate'], 'not_recomputed' | 'policies'> {
   /** Null: the decisions are counted from the first entry. */

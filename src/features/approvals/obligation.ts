@@ -1,12 +1,12 @@
 // What conditions ask of approvers, joined with the approval rule of the policy. Both must hold, so the stricter of
 // each part counts.
 
-import type { ApprovalEntry, ApprovalObligation, ApprovalRule } from '../../contract/run/approval.js';
-import type { CombinedObligation } from '../conditions.js';
+import type { ApprovalObligation, ApprovalRule } from '../../core/contract/run/approval.js';
+import type { ConditionRequirement } from '../../core/policy/approval-decider.js';
 
 /** What one request needs, by its conditions and the rule of its subject. Without a role, no person can approve it. */
 export function obligationOf(
-  { ids, obligation }: { readonly ids: readonly string[]; readonly obligation: CombinedObligation },
+  { ids, obligation }: Pick<ConditionRequirement, 'ids' | 'obligation'>,
   rule: ApprovalRule | undefined,
 ): ApprovalObligation {
   const { quorum, approver_roles, expires_minutes } = obligation;
@@ -19,28 +19,6 @@ export function obligationOf(
     ...(rule.identity === undefined ? {} : { identity: rule.identity }),
   };
 }
-
-/** The rule by which votes on a request count; undefined if it needs no approval. */
-export function effectiveRule(
-  subject: string,
-  rule: ApprovalRule | undefined,
-  obligation: ApprovalObligation | null | undefined,
-): ApprovalRule | undefined {
-  if (obligation == null) return rule;
-  const { approver_roles, quorum, expires_minutes, identity } = obligation;
-  return { for: subject, approver_roles, quorum, expires_minutes, ...(identity === undefined ? {} : { identity }) };
-}
-
-/** The rule of a request that has been made. */
-export const ruleOfEntry = (
-  rules: readonly ApprovalRule[],
-  { name, obligation }: Pick<ApprovalEntry, 'name' | 'obligation'>,
-): ApprovalRule | undefined =>
-  effectiveRule(
-    name,
-    rules.find((rule) => rule.for === name),
-    obligation,
-  );
 
 /**
  * The obligation of a request that is made again: it can only become stricter. Null: the recorded one is as strict.

@@ -1,9 +1,9 @@
 // Core does not lint: a careless policy is valid. These are the terms in which a linter reports what it finds.
 
-import type { Catalogue } from '../../contract/policy/catalogue.js';
-import type { ForPolicyFiles } from '../../contract/policy/pins.js';
-import type { Policy } from '../policy.js';
-import type { NamedPolicyFile } from './read-policy-file.js';
+import type { Catalogue } from '../../core/contract/policy/catalogue.js';
+import type { ForPolicyFiles } from '../../core/contract/policy/pins.js';
+import type { Policy } from '../../core/policy/policy.js';
+import type { NamedPolicyFile } from '../../core/policy/files/read-policy-file.js';
 
 /** An error must be corrected or accepted before a policy is pinned; a warning is for review. */
 export type LintSeverity = 'error' | 'warning';

@@ -1,4 +1,4 @@
-import type { CursorOptions, ReadableLedger, StoredEntry, TreeEntry } from './readable-ledger.js';
+import type { CursorOptions, ReadableLedger, StoredEntry, TreeEntry } from '../../core/ledger/readable-ledger.js';
 
 /** A ledger as its log shows it: only the integrated entries of each tree. */
 export interface IntegratedLog extends Pick<ReadableLedger, 'log' | 'artifactsOf'> {

@@ -1,13 +1,13 @@
 // Whether policy asks for an approval of a proposal that was not made yet.
 
-import type { JsonObject } from '../contract/json.js';
-import type { Label } from '../contract/policy/labels.js';
-import type { RunContext } from '../contract/run/run-context.js';
-import { approvalRuleFor } from '../policy/approval/approval-book.js';
-import type { Policy } from '../policy/policy.js';
-import { approvalSubject } from './approval-subject.js';
-import { conditionVerdict } from '../policy/conditions.js';
-import { mediatedContext } from './requests/mediated-request.js';
+import type { JsonObject } from '../../core/contract/json.js';
+import type { Label } from '../../core/contract/policy/labels.js';
+import type { RunContext } from '../../core/contract/run/run-context.js';
+import { approvalRuleFor } from '../../core/policy/approval-decider.js';
+import type { Policy } from '../../core/policy/policy.js';
+import { approvalSubject } from '../../core/step/approval-subject.js';
+import { conditionVerdict } from '../../core/policy/conditions.js';
+import { mediatedContext } from '../../core/step/requests/mediated-request.js';
 
 /** A proposal of an agent run. */
 export interface ExpectedProposal {

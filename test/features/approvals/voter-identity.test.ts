@@ -1,21 +1,16 @@
 // C87: one person has one vote, and none on their own request, in any spelling of the name.
 
 import { describe, expect, test } from '@jest/globals';
-import type { ApprovalBallot, ApprovalEntry } from '../../../../src/core/contract/run/approval.js';
-import type { Person } from '../../../../src/core/contract/person.js';
-import { personOf } from '../../../../src/names/person-name.js';
-import { CONFUSABLES } from '../../../../src/names/tables/confusables.js';
-import {
-  emptyBook,
-  requestApproval,
-  approvalStatus,
-  countBallot,
-  type ApprovalPolicy,
-} from '../../../../src/core/policy/approval/approval-book.js';
-import { checkIdentity } from '../../../../src/core/policy/approval/voter-identity.js';
-import type { OidcIdentity } from '../../../../src/core/contract/run/verified-identity.js';
-import { sampled } from '../../../names/sampled.js';
-import { pairsOf } from '../../../names/table-pairs.js';
+import type { ApprovalBallot, ApprovalEntry } from '../../../src/core/contract/run/approval.js';
+import type { Person } from '../../../src/core/contract/person.js';
+import { personOf } from '../../../src/names/person-name.js';
+import { CONFUSABLES } from '../../../src/names/tables/confusables.js';
+import { emptyBook, type ApprovalPolicy } from '../../../src/core/policy/approval-decider.js';
+import { requestApproval, approvalStatus, countBallot } from '../../../src/features/approvals/approval-requests.js';
+import { checkIdentity } from '../../../src/features/approvals/voter-identity.js';
+import type { OidcIdentity } from '../../../src/core/contract/run/verified-identity.js';
+import { sampled } from '../../names/sampled.js';
+import { pairsOf } from '../../names/table-pairs.js';
 
 const RULE = { for: 'export', approver_roles: ['PARTNER'], quorum: 2, expires_minutes: 60 };
 const DIGEST = 'd'.repeat(64);

@@ -1,12 +1,12 @@
 // Parses identities.yaml, or reports everything that is wrong with it.
 
-import { IdentitiesPolicy, type IdentityMapping } from '../../contract/policy/identities.js';
-import { quoteForMessage } from '../../contract/finding-text.js';
-import { CROSS_CASE_RIGHTS } from '../../contract/token.js';
-import { PolicyError } from '../../errors.js';
-import { formatFinding } from './check-policy.js';
-import { readPolicyFile, type NamedPolicyFile } from './read-policy-file.js';
-import type { IDENTITY_RULES, PolicyFinding } from './policy-finding.js';
+import { IdentitiesPolicy, type IdentityMapping } from '../../core/contract/policy/identities.js';
+import { quoteForMessage } from '../../core/contract/finding-text.js';
+import { CROSS_CASE_RIGHTS } from '../../core/contract/token.js';
+import { PolicyError } from '../../core/errors.js';
+import { formatFinding } from '../../core/policy/files/check-policy.js';
+import { readPolicyFile, type NamedPolicyFile } from '../../core/policy/files/read-policy-file.js';
+import type { IDENTITY_RULES, PolicyFinding } from '../../core/policy/files/policy-finding.js';
 
 /** `identities` is not null exactly if there is no finding. */
 export interface IdentitiesCheck {

@@ -9,82 +9,19 @@ import {
   type ApprovalObligation,
   type ApprovalRule,
   type ApprovalVote,
-} from '../../contract/run/approval.js';
-import { canonicalJson } from '../../contract/canonical-json.js';
-import { sha256 } from '../../contract/hash.js';
-import type { JsonObject } from '../../contract/json.js';
-import type { Role } from '../../contract/policy/roles.js';
-import type { Person } from '../../contract/person.js';
-import { LATEST_TIMESTAMP_MS } from '../../contract/shapes.js';
-import { InvariantError } from '../../errors.js';
-import { ruleOfEntry, stricterObligation } from './obligation.js';
+} from '../../core/contract/run/approval.js';
+import type { ApprovalRuleId, ApprovalStatus } from '../../core/contract/run/approval-rules.js';
+import { LATEST_TIMESTAMP_MS } from '../../core/contract/shapes.js';
+import { InvariantError } from '../../core/errors.js';
+import {
+  ruleOfEntry,
+  type ApprovalPolicy,
+  type ApprovalVerdict,
+  type NewApprovalRequest,
+  type SuspensionCheck,
+} from '../../core/policy/approval-decider.js';
+import { stricterObligation } from './obligation.js';
 import { countVoters, checkAgainstEarlierVotes, checkAgainstRequester, checkIdentity } from './voter-identity.js';
-
-/** Every rule that judges a ballot or a request for approval, in the order of the checks, with its text. */
-export const APPROVAL_RULES = {
-  'approval.by_agent': 'An agent approves nothing, in whatever role.',
-  'approval.role_unknown': 'The role of the approver is not in roles.yaml.',
-  'approval.not_a_person': 'The approver is the system, or a role of the system: only people count.',
-  'approval.other_run': 'The ballot is for another run than the one that is asked.',
-  'approval.unknown_digest': 'The run has made no request with this digest.',
-  'approval.role_not_allowed': 'The rule for the request does not name the role of the approver.',
-  'approval.not_verified': 'The rule for the request asks for a voter whom an issuer of its list has authenticated.',
-  'approval.step_up_required':
-    'The voter must sign in again, as strongly and as recently as the rule for the request asks.',
-  'approval.by_requester': 'A person cannot approve their own request.',
-  'approval.consumed': 'The approval has been used, and an approval is used once.',
-  'approval.already_decided': 'The request has been decided: a rejection stands, and an approval needs no more votes.',
-  'approval.expired': 'The request, or what was approved of it, has run out of time.',
-  'approval.already_voted': 'The same person has approved the request before.',
-  'approval.look_alike': 'The name looks like that of the requester or of an earlier voter: use a name of your own.',
-  'approval.person_unknown': 'The voter cannot be compared with the others: make the request again, and vote on that.',
-  'approval.person_unmapped':
-    'Another source has authenticated an earlier voter, and policy maps one of the two to no person.',
-  'approval.rejected': 'An authorized approver has rejected the request.',
-  'approval.accepted': 'The vote counts; the quorum is not reached yet.',
-  'approval.granted': 'The vote counts, and with it the quorum is reached.',
-  'approval.required': 'The request waits for its approval.',
-  'approval.not_requested': 'The request has not been made, or the run has too many requests already.',
-} as const satisfies Record<string, string>;
-export type ApprovalRuleId = keyof typeof APPROVAL_RULES;
-export const APPROVAL_RULE_IDS = Object.keys(APPROVAL_RULES) as readonly ApprovalRuleId[];
-
-/** The exact effect to approve, and its run: what the approvers have seen. */
-export interface ApprovalRequest {
-  /** `promotion`, `export`, or the action's name. */
-  readonly action: string;
-  readonly args: JsonObject;
-  readonly case_id: string | null;
-  /** The requesting run. */
-  readonly run_id: string;
-}
-
-/**
- * The SHA-256 of the request's canonical text: another amount, case or run gives another digest.
- * @returns 64 lower-case hex digits
- * @throws InvariantError for arguments that JSON cannot represent; those of a parsed proposal always can
- */
-export const approvalDigest = ({ action, args, case_id, run_id }: ApprovalRequest): string =>
-  sha256(canonicalJson({ action, args, case_id, run_id }));
-
-/** A request, with its time and its requester. */
-export interface NewApprovalRequest {
-  readonly digest: string;
-  readonly name: string;
-  readonly requested_by: string;
-  /** The person that the requester is compared as. */
-  readonly requester?: Person | undefined;
-  readonly at: string;
-  /** What conditions ask of the approvers. */
-  readonly obligation?: ApprovalObligation | undefined;
-}
-
-/** The book of a run without requests. */
-export const emptyBook = (run_id: string): ApprovalBook => ({ run_id, entries: [] });
-
-/** The rule by which a request needs approval; undefined if it needs none. */
-export const approvalRuleFor = (rules: readonly ApprovalRule[], name: string): ApprovalRule | undefined =>
-  rules.find((rule) => rule.for === name);
 
 /**
  * Requests an approval. Repeating a request changes nothing, so repetition cannot keep it open; only an expired request
@@ -142,26 +79,6 @@ function withObligation(
   return replaceEntry(book, reopenIfQuorumLost(stricter, ruleOfEntry([rule], stricter) ?? rule));
 }
 
-/** The result of a ballot for one digest. `rule_id` goes to the audit. */
-export interface ApprovalVerdict {
-  readonly digest: string;
-  /** Whether the ballot has changed the book. */
-  readonly counted: boolean;
-  readonly rule_id: ApprovalRuleId;
-}
-
-/** What ballots are judged by: the pinned policy, and the overlay. */
-export interface ApprovalPolicy {
-  readonly approvals: readonly ApprovalRule[];
-  readonly roles: ReadonlyMap<string, Role>;
-  /** The approvers who are suspended now (D1). Their earlier votes do not count either. */
-  readonly isSuspended?: SuspensionCheck | null;
-}
-
-export type SuspensionCheck = (
-  voter: Pick<ApprovalVote, 'actor_id' | 'role_id'> & { readonly person?: Person | undefined },
-) => boolean;
-
 /**
  * Counts a ballot. Each digest is judged alone, and a refused one does not affect the others. An approver may also
  * reject, until the approval has been used, even what they or others have approved before.
@@ -204,19 +121,6 @@ const reopenIfQuorumLost = (entry: ApprovalEntry, rule: ApprovalRule): ApprovalE
   entry.state === 'approved' && !hasQuorum(entry, rule)
     ? updateEntry(entry, { state: 'open', approved_at: null })
     : entry;
-
-/** The status of a request at one time. Only `granted` allows the effect. */
-export type ApprovalStatus = 'granted' | 'missing' | 'open' | 'rejected' | 'expired' | 'consumed';
-
-/** The audit's rule id for each status; for `missing` and `open`, after the request was made. */
-export const APPROVAL_STATUS_RULES = {
-  granted: 'approval.granted',
-  missing: 'approval.not_requested',
-  open: 'approval.required',
-  rejected: 'approval.rejected',
-  expired: 'approval.expired',
-  consumed: 'approval.consumed',
-} as const satisfies Record<ApprovalStatus, ApprovalRuleId>;
 
 /**
  * Evaluates a request again at the time of its execution, and counts the votes once more. An approval that has lost its
