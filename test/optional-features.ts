@@ -1,7 +1,14 @@
 // Which features can be removed, and the registry that names them.
 
 /** The features that nothing but the registry imports: each can be removed with its entry there. */
-export const OPTIONAL_FEATURES: readonly string[] = ['conditions', 'doctor', 'evidence', 'policy-lint'];
+export const OPTIONAL_FEATURES: readonly string[] = [
+  'conditions',
+  'decision-points',
+  'doctor',
+  'evidence',
+  'exports',
+  'policy-lint',
+];
 
 /** The registry of all features. It loads what it lists when that is needed. */
 export const REGISTRY = 'src/features/declare-features.ts';

@@ -3,12 +3,14 @@
 // and its line here.
 
 import type { CommandGroup } from '../interfaces/cli/command.js';
+import { EXPORT_BUNDLE } from '../core/contract/evidence/export-bundle.js';
 import { declareFeature, installVocabulary, type DeclaredFeature } from '../core/contract/run/feature-vocabulary.js';
 import { HOOKS, installCallDecider, type CallDecider } from '../core/policy/calls.js';
 import { CONDITIONS, installConditionLanguage, type ConditionLanguage } from '../core/policy/conditions.js';
 import type { PolicyLinter } from '../core/policy/files/policy-linter.js';
 import { DECISION_POINTS, installDecisionPoints, type DecisionPointRules } from '../core/policy/decision-queries.js';
 import { mayHaveKey } from '../core/policy/files/may-have-key.js';
+import type { HostFeature } from '../runtime/host-feature.js';
 import { installTreeFeature, type TreeFeature } from '../kernel/tree-feature.js';
 
 const install = async (loading: Promise<TreeFeature>): Promise<void> => {
@@ -38,6 +40,8 @@ export interface Feature {
   readonly name: string;
   /** Its part in trees or policies, which is loaded when an entry that needs it is first read or decided. */
   readonly inTrees?: Omit<DeclaredFeature, 'feature'>;
+  /** What it adds to an open Turnpike. Each member loads it when it is first used. */
+  readonly inHost?: HostFeature;
   /** Its commands, under the titles of the help. Loaded with the command line. */
   readonly commands?: () => Promise<readonly CommandGroup[]>;
   /** Its linter of policies. Loaded when a command loads a policy. */
@@ -53,7 +57,17 @@ export const FEATURES: readonly Feature[] = [
     name: 'promotions',
     commands: async () => (await import('./promotions/commands/promotion-commands.js')).PROMOTION_COMMANDS,
   },
-  { name: 'exports', commands: async () => (await import('./exports/commands/export-commands.js')).EXPORT_COMMANDS },
+  {
+    name: 'exports',
+    inHost: {
+      effects: {
+        has: ({ action }) => action === EXPORT_BUNDLE,
+        changesSandbox: false,
+        create: async (host) => new (await import('./exports/export-effects.js')).ExportEffects(host),
+      },
+    },
+    commands: async () => (await import('./exports/commands/export-commands.js')).EXPORT_COMMANDS,
+  },
   {
     name: HOOKS,
     inTrees: {
@@ -90,6 +104,12 @@ export const FEATURES: readonly Feature[] = [
       isNeededBy: ({ actions }) => actions !== undefined && mayHaveKey(actions.bytes, 'decision_points'),
       load: () =>
         installPoints(import('./decision-points/decision-point-rules.js').then(({ POINT_RULES }) => POINT_RULES)),
+    },
+    inHost: {
+      parts: {
+        decisionPoints: async ({ decisionService, clock, log }) =>
+          new (await import('./decision-points/ask-decision-points.js')).DecisionPoints(decisionService, clock, log),
+      },
     },
   },
   {

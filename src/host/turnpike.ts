@@ -200,7 +200,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
     opened.push(() => waitAtMost(clock, DRAIN_MS, agents.close()));
     opened.push(() => highRisk.close((runs) => runs.close()));
     opened.push(() => sessions.close((part) => part.close()));
-    const reader = createReader(environment, components);
+    const reader = components.ledger;
     observation.observeApprovals(reader, clock);
     const actions = {
       ...agentActionsOf(components, { store, reader }),
@@ -273,12 +273,6 @@ async function nativeToolsFor({ hooks }: TurnpikeOptions): Promise<readonly Tool
   if (hooks !== true) return [];
   return (await import('../features/hooks/gate/native-tool-definitions.js')).nativeTools();
 }
-
-const createReader = (
-  { store, externalHeadStore }: StorageEnvironment,
-  { history, pace, overlay }: TurnpikeComponents,
-): LedgerReader =>
-  new LedgerReader(store, externalHeadStore, { history, pace, ...(overlay === undefined ? {} : { overlay }) });
 
 /**
  * Closes every component, the newest first, even if one of them fails.

@@ -34,8 +34,8 @@ import { BoundedCalls } from '../runtime/effects/bounded-calls.js';
 import { CallLog } from '../runtime/effects/call-log.js';
 import { comparedOverlay } from './compared-overlay.js';
 import { httpDecisionService } from '../system/network/http-decision-service.js';
-import { EffectGateway, type StartedRunEffects } from './effect-gateway.js';
-import type { ExportEffects, ExportParts } from '../features/exports/export-effects.js';
+import { EffectGateway, type GatewayParts } from './effect-gateway.js';
+import { FEATURES } from '../features/declare-features.js';
 import { RecordEffects } from '../runtime/effects/record-effects.js';
 import { ReplayPointRecorder, type ReplayPointRecorderOptions } from '../runtime/ledger/replay-point-recorder.js';
 import type { HighRiskRuns } from '../features/promotions/high-risk-runs.js';
@@ -46,6 +46,9 @@ import { LazyPart } from './lazy-part.js';
 import { createLedgerChecks } from './ledger-checks.js';
 import type { EngineObservation } from './engine-observation.js';
 import { readLedgerSigner } from '../home/ledger-key.js';
+import { FeatureParts } from './feature-parts.js';
+import type { HostAccess } from '../runtime/host-feature.js';
+import { LedgerReader } from '../runtime/ledger/ledger-reader.js';
 import { PolicyCache } from '../runtime/policy-cache.js';
 import type { CheckEffects } from '../features/sessions/checks/check-effects.js';
 import type { SessionRuns } from '../features/sessions/session-runs.js';
@@ -69,6 +72,8 @@ export interface TurnpikeComponents {
   readonly highRisk: LazyPart<HighRiskRuns>;
   /** Created with the first call of a session. */
   readonly sessions: LazyPart<SessionRuns>;
+  /** The reader of the ledger, as callers have it. */
+  readonly ledger: LedgerReader;
   readonly runRecords: RunRecordWriter;
   readonly history: HistoryCache | null;
   /** The emergency overlay; undefined without a place for one. */
@@ -110,31 +115,29 @@ export function wire(
   const records = new RecordEffects(store.records, options.targets ?? []);
   opened.push(() => records.close());
   const calls = new BoundedCalls(clock, new CallLog(log, (tree_id) => engine.peek(tree_id)));
-  const exportRoot = exportRootOf(options, state);
-  const signer = () => (keys === null ? null : readLedgerSigner(keys.ledgerKey));
-  const exports = lazyExports({ store, log, root: exportRoot, head: () => engine.head(), signer });
   const secrets = environment.secrets ?? createSecrets(keys);
   const commands = createCommandRunner(options, { home, keys, state }, log);
   const checkEffects = new LazyPart(async () => {
     const feature = await import('../features/sessions/checks/check-effects.js');
     return new feature.CheckEffects({ commands, review: options.reviewer ?? null, calls, secrets, log });
   });
-  const checks = lazyChecks(checkEffects);
-  const points = new LazyPart(async () => {
-    const feature = await import('../features/decision-points/ask-decision-points.js');
-    return new feature.DecisionPoints(httpDecisionService, clock, log);
-  });
-  const decisionPoints = { ask: async (query: DecisionQuery) => (await points.get()).ask(query) };
-  const executors = { sandbox, records, exports, checks, calls, decisionPoints };
+  const features = new FeatureParts(FEATURES, () => access);
+  const decisionPoints = { ask: async (query: DecisionQuery) => (await features.get('decisionPoints')).ask(query) };
+  const executors = {
+    sandbox,
+    records,
+    calls,
+    features: [...features.effects, lazyChecks(checkEffects)],
+    decisionPoints,
+  };
   const gateway = new EffectGateway({ ...executors, registrations: options, traces: effectTraces });
   const effects = observation.measureEffects(gateway);
   const source = options.policies ?? policySource(options.contract ?? shippedContract());
   const policyCache = new PolicyCache(source, clock, catalogue);
-  const common = { policyCache, store, ids, telemetry: tracing };
-  const agents = new Agents({ ...common, log, keepAlive });
+  const agents = new Agents({ policyCache, store, ids, telemetry: tracing, log, keepAlive });
   const highRisk = new LazyPart(async () => {
     const feature = await import('../features/promotions/high-risk-runs.js');
-    return new feature.HighRiskRuns({ ...common, engine: admitted, clock, catalogue, pace, exports: exportRoot });
+    return new feature.HighRiskRuns(access);
   });
   const overlay = createOverlay(options, { home, keys, state });
   const runRecords = new RunRecordWriter({ store, clock, log, defer });
@@ -157,34 +160,40 @@ export function wire(
   const engine = createEngine(environment, options, { ...engineParts, beforeRecovery, meter: storage });
   opened.push(() => calls.abort());
   opened.push(() => engine.stop());
+  opened.push(...features.abortSteps);
   opened.push(() => checkEffects.close((part) => part.abort()));
   opened.push(() => restarts?.close());
   const admitted = new AdmittedEngine(engine, storage);
   agents.attach(admitted);
-  return { ...parts, engine: admitted, policyCache, history, overlay, readClock, ids, clock, pace, keepAlive };
+  const ledger = createReader(environment, { history, pace, overlay });
+  const access: HostAccess = {
+    ...{ engine: admitted, agents, store, ledger, policyCache, catalogue, calls, commands, secrets },
+    ...{ ids, clock, pace, log, telemetry: tracing, decisionService: httpDecisionService },
+    signer: () => (keys === null ? null : readLedgerSigner(keys.ledgerKey)),
+    exports: exportRootOf(options, state),
+  };
+  return { ...parts, ledger, engine: admitted, policyCache, history, overlay, readClock, ids, clock, pace, keepAlive };
 }
 
-/**
- * The executor of the checks of sessions, which the first check creates. An effect of a feature comes from a tree that
- * was folded here, so its feature is installed.
- */
-const lazyChecks = (effects: LazyPart<CheckEffects>): StartedRunEffects => ({
+/** Executes the checks of sessions. The first one creates the executor. */
+const lazyChecks = (effects: LazyPart<CheckEffects>): GatewayParts['features'][number] => ({
   has: ({ action }) => installedFeatures().some(({ startedTools = {} }) => Object.hasOwn(startedTools, action)),
+  changesSandbox: true,
   run: async (effect) => (await effects.get()).run(effect),
   settle: async (effect) => (await effects.get()).settle(effect),
 });
 
-/** The executor of exports, which the first export creates. */
-function lazyExports(parts: ExportParts): Pick<ExportEffects, 'run' | 'settle'> {
-  const effects = new LazyPart(async () => {
-    const feature = await import('../features/exports/export-effects.js');
-    return new feature.ExportEffects(parts);
-  });
-  return {
-    run: async (effect) => (await effects.get()).run(effect),
-    settle: async (effect) => (await effects.get()).settle(effect),
-  };
+interface ReaderParts {
+  readonly history: HistoryCache | null;
+  readonly pace: Pace;
+  readonly overlay: OverlaySource | undefined;
 }
+
+const createReader = (
+  { store, externalHeadStore }: StorageEnvironment,
+  { history, pace, overlay }: ReaderParts,
+): LedgerReader =>
+  new LedgerReader(store, externalHeadStore, { history, pace, ...(overlay === undefined ? {} : { overlay }) });
 
 interface WiredEngineParts extends Omit<EngineParts, 'store' | 'externalHeadStore' | 'overlay' | 'commitObserver'> {
   readonly overlay: OverlaySource | undefined;
