@@ -52,7 +52,7 @@ export type { Telemetry } from './engine/ports/telemetry.js';
 export type { ReplayReport } from './kernel/replay/replay.js';
 export type { LedgerState, RunSnapshot } from './kernel/replay/ledger-state.js';
 export type { SessionSnapshot } from './features/sessions/tree/session-of.js';
-export type { AgentLoopReport, RunAgentOptions, StopReason } from './features/models/run-agent.js';
+export type { AgentLoopReport, RunAgentOptions, StopReason } from './runtime/agents/agent-loop.js';
 export type { ContentRequest, ReadRequestOptions } from './runtime/content/read-content.js';
 export type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './runtime/agents/agent-run.js';
 export type { ActionReport } from './runtime/agents/action-reports.js';

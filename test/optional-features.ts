@@ -7,6 +7,7 @@ export const OPTIONAL_FEATURES: readonly string[] = [
   'doctor',
   'evidence',
   'exports',
+  'models',
   'policy-lint',
 ];
 

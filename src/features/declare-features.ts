@@ -113,6 +113,12 @@ export const FEATURES: readonly Feature[] = [
     },
   },
   {
+    name: 'models',
+    inHost: {
+      parts: { agentLoops: async (host) => (await import('./models/agent-loops.js')).openAgentLoops(host) },
+    },
+  },
+  {
     name: 'simulation',
     commands: async () => (await import('./simulation/commands/simulation-commands.js')).SIMULATION_COMMANDS,
   },

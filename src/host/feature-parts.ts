@@ -6,6 +6,8 @@ import type { Feature } from '../features/declare-features.js';
 import type { EffectExecutor, EffectsOfFeature, HostAccess, HostParts, PartEvents } from '../runtime/host-feature.js';
 import { LazyPart } from './lazy-part.js';
 
+type Part = HostParts[keyof HostParts] & PartEvents;
+
 /** Closes or aborts one part. */
 type PartStep = () => Promise<void>;
 
@@ -13,14 +15,14 @@ export class FeatureParts {
   /** The executors of features, in the order of the registry. */
   readonly effects: readonly FeatureEffects[];
   /** By name. A part has the type of its name. */
-  readonly #parts: ReadonlyMap<string, LazyPart<HostParts[keyof HostParts] & PartEvents>>;
+  readonly #parts: ReadonlyMap<string, LazyPart<Part>>;
 
   /** @param access what the host offers. It is called when a part is created, and not before. */
   constructor(features: readonly Pick<Feature, 'inHost'>[], access: () => HostAccess) {
     const added = features.flatMap(({ inHost }) => inHost ?? []);
     this.effects = added.flatMap(({ effects }) => (effects === undefined ? [] : new FeatureEffects(effects, access)));
     const parts = added.flatMap(({ parts: creators = {} }) => Object.entries(creators));
-    this.#parts = new Map(parts.map(([name, create]) => [name, new LazyPart(() => create(access()))]));
+    this.#parts = new Map(parts.map(([name, create]) => [name, new LazyPart<Part>(() => create(access()))]));
   }
 
   /**
@@ -30,7 +32,7 @@ export class FeatureParts {
   async get<Name extends keyof HostParts>(name: Name): Promise<HostParts[Name]> {
     const part = this.#parts.get(name);
     if (part === undefined) throw usageError(`this installation has no feature with the part ${name}`);
-    return part.get();
+    return (await part.get()) as HostParts[Name];
   }
 
   /** A step for each part, which closes it if it was created. */

@@ -13,7 +13,7 @@ import { policyVersions } from '../core/policy/files/policy-versions.js';
 import type { Policy } from '../core/policy/policy.js';
 import type { ReplayReport } from '../kernel/replay/replay.js';
 import type { ApprovedRequest } from '../runtime/ledger/pending-approvals.js';
-import type { AgentLoopReport, RunAgentOptions, RunReader } from '../features/models/run-agent.js';
+import type { AgentLoopReport, RunAgentOptions } from '../runtime/agents/agent-loop.js';
 import { reportAction, type ActionReport } from '../runtime/agents/action-reports.js';
 import type { AgentOptions, AgentRun, SubmitOptions } from '../runtime/agents/agent-run.js';
 import { startBoundRun } from '../runtime/agents/keyed-runs.js';
@@ -226,7 +226,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       ...policyAccessOf(components),
       control,
       ...actions,
-      ...loopActionsOf({ ...components, store, reader }),
+      ...loopActionsOf(components),
       submit: (run_id, raw, submitOptions) => agents.submit(run_id, raw, submitOptions),
       respond: (run_id, raw, submitOptions) => agents.respond(run_id, raw, submitOptions),
       agent: (run_id) => agents.find(run_id),
@@ -313,10 +313,9 @@ const agentActionsOf = (
 
 type ReadableStore = Pick<StorageEnvironment, 'store'> & { readonly reader: LedgerReader };
 
-type LoopParts = TurnpikeComponents & ReadableStore;
-
-const loopActionsOf = (parts: LoopParts): Pick<Turnpike, 'runAgent' | 'requests' | 'approvalOf'> => ({
-  runAgent: (agent, run, options = {}) => parts.keepAlive(runAgentOn(parts, agent, run, options)),
+const loopActionsOf = (parts: TurnpikeComponents): Pick<Turnpike, 'runAgent' | 'requests' | 'approvalOf'> => ({
+  runAgent: (agent, run, options = {}) =>
+    parts.keepAlive(parts.features.get('agentLoops').then((loops) => loops.run(agent, run, options))),
   requests: (run_id) => new RunRequests(parts.engine, parts.clock).list(run_id),
   approvalOf: (run_id, raw) => new RunRequests(parts.engine, parts.clock).approvalOf(run_id, payloadBytes(raw)),
 });
@@ -334,26 +333,6 @@ function externalActionsOf(
     decide: async (request) => (await decisions.get()).decide(request),
     report: (report) => reportAction({ engine, store }, report),
   };
-}
-
-async function runAgentOn(
-  { engine, clock, ids, store, reader }: LoopParts,
-  agent: Agent,
-  run: AgentRun,
-  options: RunAgentOptions,
-): Promise<AgentLoopReport> {
-  const [{ runAgent }, { agentSchemas }, { readHistory }] = await Promise.all([
-    import('../features/models/run-agent.js'),
-    import('../features/models/agent-schemas.js'),
-    import('../features/models/run-history.js'),
-  ]);
-  const requests = new RunRequests(engine, clock);
-  const runReader: RunReader = {
-    schemas: await agentSchemas(reader, run),
-    findRequest: (run_id, payload) => requests.find(run_id, payload),
-    readHistory: (run_id) => readHistory({ engine, store }, run_id),
-  };
-  return runAgent(agent, run, { clock, ids, ...options, reader: runReader });
 }
 
 const contentAccessOf = (

@@ -68,6 +68,8 @@ export interface TurnpikeComponents {
   readonly policyCache: PolicyCache;
   readonly engine: TreeEngine;
   readonly agents: Agents;
+  /** The parts of features. */
+  readonly features: FeatureParts;
   /** Created with the first promotion or export, or the first search for one. */
   readonly highRisk: LazyPart<HighRiskRuns>;
   /** Created with the first call of a session. */
@@ -172,7 +174,20 @@ export function wire(
     signer: () => (keys === null ? null : readLedgerSigner(keys.ledgerKey)),
     exports: exportRootOf(options, state),
   };
-  return { ...parts, ledger, engine: admitted, policyCache, history, overlay, readClock, ids, clock, pace, keepAlive };
+  return {
+    ...parts,
+    features,
+    ledger,
+    engine: admitted,
+    policyCache,
+    history,
+    overlay,
+    readClock,
+    ids,
+    clock,
+    pace,
+    keepAlive,
+  };
 }
 
 /** Executes the checks of sessions. The first one creates the executor. */

@@ -13,6 +13,7 @@ import type { LedgerStore } from '../engine/ports/ledger/ledger-store.js';
 import type { Log } from '../engine/ports/log.js';
 import type { Pace } from '../engine/ports/pace.js';
 import type { Effects, TreeEngine } from '../engine/tree-engine.js';
+import type { AgentLoops } from './agents/agent-loop.js';
 import type { Agents } from './agents/agents.js';
 import type { RunTracing } from './agents/run-tracing.js';
 import type { BoundedCalls } from './effects/bounded-calls.js';
@@ -30,6 +31,7 @@ export interface HostFeature {
 export interface HostParts {
   /** Asks the decision points of policies. */
   readonly decisionPoints: Required<Pick<Effects, 'ask'>>;
+  readonly agentLoops: AgentLoops;
 }
 
 /** Imports the module of a part and creates the part. */
