@@ -56,7 +56,7 @@ export type { AgentLoopReport, RunAgentOptions, StopReason } from './runtime/age
 export type { ContentRequest, ReadRequestOptions } from './runtime/content/read-content.js';
 export type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './runtime/agents/agent-run.js';
 export type { ActionReport } from './runtime/agents/action-reports.js';
-export type { ActionDecision, DecisionCaller, DecisionRequest } from './features/decisions/decisions.js';
+export type { ActionDecision, DecisionCaller, DecisionRequest } from './runtime/agents/decision-request.js';
 export type { ProposalApproval, RunRequest } from './runtime/agents/run-requests.js';
 export type { LedgerReader, RunTree } from './runtime/ledger/ledger-reader.js';
 export {

@@ -147,12 +147,11 @@ describe('layers', () => {
     expect([...new Set(found)].sort()).toEqual([]);
   });
 
-  test('only the registry imports an optional feature', () => {
+  test('only the registry and the lists of services import an optional feature', () => {
     const imported = EDGES.filter(({ from, to }) => {
       const feature = featureOf(to ?? '');
-      return (
-        feature !== null && OPTIONAL_FEATURES.includes(feature) && featureOf(from) !== feature && from !== REGISTRY
-      );
+      const isList = from === REGISTRY || SERVICE_LISTS.includes(from);
+      return feature !== null && OPTIONAL_FEATURES.includes(feature) && featureOf(from) !== feature && !isList;
     });
     expect(imported).toEqual([]);
   });

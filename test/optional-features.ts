@@ -1,9 +1,10 @@
 // Which features can be removed, and the registry that names them.
 
-/** The features that nothing but the registry imports: each can be removed with its entry there. */
+/** The features that nothing but the registry and the lists of services imports: each can be removed with its entries. */
 export const OPTIONAL_FEATURES: readonly string[] = [
   'conditions',
   'decision-points',
+  'decisions',
   'doctor',
   'evidence',
   'exports',
@@ -14,5 +15,5 @@ export const OPTIONAL_FEATURES: readonly string[] = [
 /** The registry of all features. It loads what it lists when that is needed. */
 export const REGISTRY = 'src/features/declare-features.ts';
 
-/** The routes and tools of features, which services import at once. */
+/** The lists of routes and tools of features, which services import at once. */
 export const SERVICE_LISTS = ['src/features/feature-routes.ts', 'src/features/feature-tools.ts'];

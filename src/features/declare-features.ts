@@ -51,6 +51,9 @@ export interface Feature {
 export const FEATURES: readonly Feature[] = [
   {
     name: 'decisions',
+    inHost: {
+      parts: { decisions: async (host) => new (await import('./decisions/decisions.js')).Decisions(host) },
+    },
     commands: async () => (await import('./decisions/commands/decision-commands.js')).DECISION_COMMANDS,
   },
   {

@@ -28,7 +28,7 @@ import {
 } from '../runtime/content/read-content.js';
 import { tryServeControl, type ControlServer } from './control/control-server.js';
 import type { ControlHost } from './control/control-session.js';
-import type { ActionDecision, DecisionRequest } from '../features/decisions/decisions.js';
+import type { ActionDecision, DecisionRequest } from '../runtime/agents/decision-request.js';
 import { NO_REGISTRATIONS, type Registrations } from '../core/contract/policy/catalogue.js';
 import { registrationsInLedger } from '../runtime/effects/ledger-registrations.js';
 import { createHookGate } from './create-hook-gate.js';
@@ -53,7 +53,6 @@ import {
 } from '../home/home.js';
 import { openGovernedActs, type GovernedActs } from './governed-acts.js';
 import { checkInterpretation } from './interpretation.js';
-import { LazyPart } from './lazy-part.js';
 import { openEngineObservation } from './engine-observation.js';
 import { LedgerReader, rootRunIdOf } from '../runtime/ledger/ledger-reader.js';
 import { remoteAgents, type RemoteAgents } from '../runtime/agents/remote-agents.js';
@@ -207,7 +206,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       ...contentAccessOf({ engine, store, ids, clock, reader }),
       ...governed,
       remoteAgents: remoteAgents({ agents, engine, ledger: reader }),
-      ...externalActionsOf(components, { store, reader }),
+      ...externalActionsOf(components, store),
     };
     const hooks = await createHookGate(components, { store, reader, options });
     const control = await openControl(state, options, { ...actions, sessions: lazySessions(sessions), hooks, log });
@@ -321,19 +320,13 @@ const loopActionsOf = (parts: TurnpikeComponents): Pick<Turnpike, 'runAgent' | '
 });
 
 /** What is decided here and executed by the caller. */
-function externalActionsOf(
-  { agents, engine, ids }: TurnpikeComponents,
-  { store, reader }: ReadableStore,
-): Pick<Turnpike, 'decide' | 'report'> {
-  const decisions = new LazyPart(async () => {
-    const feature = await import('../features/decisions/decisions.js');
-    return new feature.Decisions({ agents, engine, ids, ledger: reader });
-  });
-  return {
-    decide: async (request) => (await decisions.get()).decide(request),
-    report: (report) => reportAction({ engine, store }, report),
-  };
-}
+const externalActionsOf = (
+  { engine, features }: TurnpikeComponents,
+  store: StorageEnvironment['store'],
+): Pick<Turnpike, 'decide' | 'report'> => ({
+  decide: async (request) => (await features.get('decisions')).decide(request),
+  report: (report) => reportAction({ engine, store }, report),
+});
 
 const contentAccessOf = (
   environment: Parameters<typeof readRequest>[0],

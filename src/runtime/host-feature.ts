@@ -15,6 +15,7 @@ import type { Pace } from '../engine/ports/pace.js';
 import type { Effects, TreeEngine } from '../engine/tree-engine.js';
 import type { AgentLoops } from './agents/agent-loop.js';
 import type { Agents } from './agents/agents.js';
+import type { ActionDecision, DecisionRequest } from './agents/decision-request.js';
 import type { RunTracing } from './agents/run-tracing.js';
 import type { BoundedCalls } from './effects/bounded-calls.js';
 import type { LedgerReader } from './ledger/ledger-reader.js';
@@ -32,6 +33,8 @@ export interface HostParts {
   /** Asks the decision points of policies. */
   readonly decisionPoints: Required<Pick<Effects, 'ask'>>;
   readonly agentLoops: AgentLoops;
+  /** Decides actions that the caller executes itself. */
+  readonly decisions: { decide(request: DecisionRequest): Promise<ActionDecision> };
 }
 
 /** Imports the module of a part and creates the part. */

@@ -7,7 +7,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import ts from 'typescript';
-import { OPTIONAL_FEATURES, REGISTRY } from '../optional-features.js';
+import { OPTIONAL_FEATURES, REGISTRY, SERVICE_LISTS } from '../optional-features.js';
 import { nodesOf, ROOT } from '../sources.js';
 
 const COPIED = ['src', 'machines', 'package.json', 'tsconfig.json', 'tsconfig.build.json'];
@@ -47,6 +47,10 @@ beforeAll(() => {
   for (const feature of OPTIONAL_FEATURES) rmSync(join(folder, 'src/features', feature), { recursive: true });
   const registry = join(folder, REGISTRY);
   writeFileSync(registry, withoutEntries(readFileSync(registry, 'utf8'), OPTIONAL_FEATURES));
+  for (const path of SERVICE_LISTS) {
+    const list = join(folder, path);
+    writeFileSync(list, withoutImports(readFileSync(list, 'utf8'), OPTIONAL_FEATURES));
+  }
   writeFileSync(join(folder, 'sample.mjs'), SAMPLE);
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -92,7 +96,28 @@ function withoutEntries(text: string, features: readonly string[]): string {
   }, text);
 }
 
-function featureOf(entry: ts.Expression): string {
+/** A list of routes or tools without what it imports from these features. */
+function withoutImports(text: string, features: readonly string[]): string {
+  const source = ts.createSourceFile(REGISTRY, text, ts.ScriptTarget.Latest, true);
+  const imports = source.statements.filter(
+    (statement) => ts.isImportDeclaration(statement) && features.includes(featureOf(statement)),
+  );
+  const names = imports.flatMap((statement) =>
+    nodesOf(statement)
+      .filter(ts.isImportSpecifier)
+      .map(({ name }) => name.text),
+  );
+  const uses = nodesOf(source)
+    .filter(ts.isArrayLiteralExpression)
+    .flatMap(({ elements }) => [...elements])
+    .filter((element) => names.some((name) => element.getText() === name || element.getText() === `...${name}`));
+  expect(uses.length).toBe(names.length);
+  return [...imports, ...uses]
+    .sort((one, other) => other.pos - one.pos)
+    .reduce((rest, { pos, end }) => rest.slice(0, pos) + rest.slice(end).replace(/^,/, ''), text);
+}
+
+function featureOf(entry: ts.Node): string {
   const path = nodesOf(entry).find(
     (node): node is ts.StringLiteral => ts.isStringLiteral(node) && /^\.\//.test(node.text),
   );

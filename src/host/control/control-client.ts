@@ -7,7 +7,7 @@ import type { TraceCarrier } from '../../core/contract/trace-context.js';
 import { InvariantError, LedgerError, RunError } from '../../core/errors.js';
 import type { AgentRun, RunEnding, SubmitOptions } from '../../runtime/agents/agent-run.js';
 import type { ActionReport } from '../../runtime/agents/action-reports.js';
-import type { ActionDecision, DecisionRequest } from '../../features/decisions/decisions.js';
+import type { ActionDecision, DecisionRequest } from '../../runtime/agents/decision-request.js';
 import type { ApprovedRequest } from '../../runtime/ledger/pending-approvals.js';
 import { splitLines } from './split-lines.js';
 import type { ReadRequestOptions } from '../../runtime/content/read-content.js';

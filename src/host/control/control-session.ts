@@ -18,7 +18,7 @@ import {
 import { toWireError } from './control-errors.js';
 import type { HookRequest } from './hook-request.js';
 import type { ActionReport } from '../../runtime/agents/action-reports.js';
-import type { ActionDecision, DecisionRequest } from '../../features/decisions/decisions.js';
+import type { ActionDecision, DecisionRequest } from '../../runtime/agents/decision-request.js';
 import type { HookGate } from '../../features/hooks/gate/hook-gate.js';
 import type { EraseOptions, ErasureReport } from '../../runtime/ledger/erase-case.js';
 import type {
