@@ -83,7 +83,7 @@ export type {
   PromoteOptions,
   Resolution,
 } from './features/promotions/high-risk-options.js';
-export type { UpstreamProblem } from './features/upstreams/connect-upstreams.js';
+export type { UpstreamProblem } from './runtime/effects/tools-of-features.js';
 export type { ReviewCallback } from './features/sessions/checks/reviewers.js';
 export type {
   NextRequest,

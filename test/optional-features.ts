@@ -10,6 +10,7 @@ export const OPTIONAL_FEATURES: readonly string[] = [
   'exports',
   'models',
   'policy-lint',
+  'upstreams',
 ];
 
 /** The registry of all features. It loads what it lists when that is needed. */

@@ -77,6 +77,12 @@ export const FEATURES: readonly Feature[] = [
       isNeededBy: ({ lanes }) => lanes !== undefined && mayHaveKey(lanes.bytes, 'calls'),
       load: () => installCallRules(import('./hooks/calls/call-decision.js').then(({ CALL_DECIDER }) => CALL_DECIDER)),
     },
+    inHost: {
+      tools: {
+        option: 'hooks',
+        open: async () => (await import('./hooks/gate/native-tool-definitions.js')).openNativeTools(),
+      },
+    },
     commands: async () => (await import('./hooks/commands/hook-commands.js')).HOOK_COMMANDS,
   },
   {
@@ -127,6 +133,12 @@ export const FEATURES: readonly Feature[] = [
   },
   {
     name: 'upstreams',
+    inHost: {
+      tools: {
+        option: 'upstreams',
+        open: async (options) => (await import('./upstreams/open-upstreams.js')).openUpstreams(options),
+      },
+    },
     commands: async () => (await import('./upstreams/commands/upstream-commands.js')).UPSTREAM_COMMANDS,
   },
   { name: 'cluster', commands: async () => (await import('./cluster/commands/cluster-commands.js')).CLUSTER_COMMANDS },

@@ -4,6 +4,7 @@ import type { Effect, EffectResult } from '../core/contract/run/effect.js';
 import { usageError } from '../core/errors.js';
 import type { Feature } from '../features/declare-features.js';
 import type { EffectExecutor, EffectsOfFeature, HostAccess, HostParts, PartEvents } from '../runtime/host-feature.js';
+import type { AddedTools, ToolOptions } from '../runtime/effects/tools-of-features.js';
 import { LazyPart } from './lazy-part.js';
 
 type Part = HostParts[keyof HostParts] & PartEvents;
@@ -44,6 +45,30 @@ export class FeatureParts {
   get abortSteps(): readonly PartStep[] {
     return this.effects.map((effects) => () => effects.abort());
   }
+}
+
+/** The options with which features add tools, in the order of the tools. */
+const TOOL_OPTIONS = ['upstreams', 'hooks'] as const;
+
+/**
+ * Opens the tools that these options request of features. Adds a close step to `opened` for each feature.
+ * @throws UsageError if no feature has the option; what the feature throws
+ */
+export async function openAddedTools(
+  features: readonly Pick<Feature, 'inHost'>[],
+  options: ToolOptions,
+  opened: (() => unknown)[],
+): Promise<Pick<AddedTools, 'tools' | 'problems'>> {
+  const all: AddedTools[] = [];
+  for (const option of TOOL_OPTIONS) {
+    if (options[option] === undefined || options[option] === false) continue;
+    const tools = features.find(({ inHost }) => inHost?.tools?.option === option)?.inHost?.tools;
+    if (tools === undefined) throw usageError(`this installation has no feature for the option ${option}`);
+    const added = await tools.open(options);
+    opened.push(() => added.close());
+    all.push(added);
+  }
+  return { tools: all.flatMap(({ tools }) => tools), problems: all.flatMap(({ problems }) => problems) };
 }
 
 /** The effects of one feature. The first effect creates their executor. */

@@ -2,7 +2,7 @@
 // others do not load it.
 
 import { resolve } from 'node:path';
-import { declareFeatures } from '../features/declare-features.js';
+import { declareFeatures, FEATURES } from '../features/declare-features.js';
 import type { StepResponse } from '../core/contract/run/response.js';
 import type { PolicyVersions } from '../core/contract/shapes.js';
 import { DRAIN_MS, waitAtMost } from '../engine/timers.js';
@@ -33,7 +33,7 @@ import { NO_REGISTRATIONS, type Registrations } from '../core/contract/policy/ca
 import { registrationsInLedger } from '../runtime/effects/ledger-registrations.js';
 import { createHookGate } from './create-hook-gate.js';
 import type { HookGate } from '../features/hooks/gate/hook-gate.js';
-import { catalogueFrom, type Tool } from '../runtime/effects/define-effects.js';
+import { catalogueFrom } from '../runtime/effects/define-effects.js';
 import type {
   Ballot,
   BallotResult,
@@ -51,6 +51,7 @@ import {
   type KeyFolder,
   type LocalState,
 } from '../home/home.js';
+import { openAddedTools } from './feature-parts.js';
 import { openGovernedActs, type GovernedActs } from './governed-acts.js';
 import { checkInterpretation } from './interpretation.js';
 import { openEngineObservation } from './engine-observation.js';
@@ -63,7 +64,7 @@ import { lazySessions } from './lazy-sessions.js';
 import { contractFolder, shippedContract } from '../runtime/shipped-contract.js';
 import { openStorageEnvironment } from './storage-environment.js';
 import type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
-import type { UpstreamProblem, Upstreams } from '../features/upstreams/connect-upstreams.js';
+import type { UpstreamProblem } from '../runtime/effects/tools-of-features.js';
 import { exportRootOf, wire, type CloseStep, type TurnpikeComponents } from './wire.js';
 
 export type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
@@ -186,10 +187,8 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
   // Close steps, run in reverse order at the end or when opening fails.
   const opened: CloseStep[] = [() => environment.release?.(), () => store.close(), () => externalHeadStore.close()];
   try {
-    const upstreams = await openUpstreams(options);
-    opened.push(() => upstreams.close());
-    const tools = [...(options.tools ?? []), ...upstreams.tools, ...(await nativeToolsFor(options))];
-    const own = { ...options, tools };
+    const added = await openAddedTools(FEATURES, options, opened);
+    const own = { ...options, tools: [...(options.tools ?? []), ...added.tools] };
     const catalogue = catalogueFrom(own, await otherRegistrations(environment, options));
     const observation = await openEngineObservation(options, catalogue);
     const components = wire(environment, own, { opened, catalogue, observation });
@@ -221,7 +220,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       },
       restart: () => engine.restart(),
       ...createReadiness({ components, reader, keys, externalHeadStore, options }),
-      upstreams: upstreams.problems,
+      upstreams: added.problems,
       ...policyAccessOf(components),
       control,
       ...actions,
@@ -257,20 +256,6 @@ async function openControl(
   if (state === null || options.control === false) return null;
   const contract = options.policies === undefined ? contractFolder(options.contract ?? shippedContract()) : null;
   return tryServeControl(state.control, { ...host, contract });
-}
-
-const NO_UPSTREAMS: Upstreams = { tools: [], problems: [], close: () => Promise.resolve() };
-
-/** The connections to the upstream servers that the options name. */
-async function openUpstreams(options: TurnpikeOptions): Promise<Upstreams> {
-  if (options.upstreams === undefined || options.upstreams === false) return NO_UPSTREAMS;
-  return (await import('../features/upstreams/open-upstreams.js')).openUpstreams(options);
-}
-
-/** The tools of coding agents, which are decided here and executed by their clients. */
-async function nativeToolsFor({ hooks }: TurnpikeOptions): Promise<readonly Tool[]> {
-  if (hooks !== true) return [];
-  return (await import('../features/hooks/gate/native-tool-definitions.js')).nativeTools();
 }
 
 /**

@@ -18,6 +18,7 @@ import type { Agents } from './agents/agents.js';
 import type { ActionDecision, DecisionRequest } from './agents/decision-request.js';
 import type { RunTracing } from './agents/run-tracing.js';
 import type { BoundedCalls } from './effects/bounded-calls.js';
+import type { AddedTools, ToolOptions } from './effects/tools-of-features.js';
 import type { LedgerReader } from './ledger/ledger-reader.js';
 import type { PolicyCache } from './policy-cache.js';
 
@@ -25,6 +26,11 @@ import type { PolicyCache } from './policy-cache.js';
 export interface HostFeature {
   /** Executes effects of runs that features start themselves. */
   readonly effects?: EffectsOfFeature;
+  /** The tools that it adds if this option of `openTurnpike` is set. They are opened with the Turnpike. */
+  readonly tools?: {
+    readonly option: 'upstreams' | 'hooks';
+    readonly open: (options: ToolOptions) => Promise<AddedTools>;
+  };
   readonly parts?: { readonly [Name in keyof HostParts]?: CreatePart<HostParts[Name]> };
 }
 
