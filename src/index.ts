@@ -82,7 +82,7 @@ export type {
   HighRiskRun,
   PromoteOptions,
   Resolution,
-} from './features/promotions/high-risk-options.js';
+} from './runtime/high-risk-options.js';
 export type { UpstreamProblem } from './runtime/effects/tools-of-features.js';
 export type { ReviewCallback } from './features/sessions/checks/reviewers.js';
 export type {

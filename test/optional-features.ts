@@ -10,6 +10,7 @@ export const OPTIONAL_FEATURES: readonly string[] = [
   'exports',
   'models',
   'policy-lint',
+  'promotions',
   'upstreams',
 ];
 

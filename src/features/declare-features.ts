@@ -11,7 +11,7 @@ import type { PolicyLinter } from '../core/policy/files/policy-linter.js';
 import { DECISION_POINTS, installDecisionPoints, type DecisionPointRules } from '../core/policy/decision-queries.js';
 import { mayHaveKey } from '../core/policy/files/may-have-key.js';
 import type { HostFeature } from '../runtime/host-feature.js';
-import { installTreeFeature, type TreeFeature } from '../kernel/tree-feature.js';
+import { installedFeature, installTreeFeature, type TreeFeature } from '../kernel/tree-feature.js';
 
 const install = async (loading: Promise<TreeFeature>): Promise<void> => {
   installTreeFeature(await loading);
@@ -58,6 +58,12 @@ export const FEATURES: readonly Feature[] = [
   },
   {
     name: 'promotions',
+    inHost: {
+      parts: {
+        highRiskRuns: async (host) => new (await import('./promotions/high-risk-runs.js')).HighRiskRuns(host),
+        ballots: async (host) => (await import('./promotions/ballots.js')).openBallots(host),
+      },
+    },
     commands: async () => (await import('./promotions/commands/promotion-commands.js')).PROMOTION_COMMANDS,
   },
   {
@@ -90,6 +96,16 @@ export const FEATURES: readonly Feature[] = [
     inTrees: {
       stateMember: 'sessions',
       load: () => install(import('./sessions/tree/session-tree.js').then(({ SESSIONS }) => SESSIONS)),
+    },
+    inHost: {
+      effects: {
+        has: ({ action }) => Object.hasOwn(installedFeature('sessions')?.startedTools ?? {}, action),
+        changesSandbox: true,
+        create: async (host) => new (await import('./sessions/checks/check-effects.js')).CheckEffects(host),
+      },
+      parts: {
+        sessions: async (host) => (await import('./sessions/open-sessions.js')).openSessions(host, host.engine),
+      },
     },
     commands: async () => (await import('./sessions/commands/session-command-list.js')).SESSION_COMMANDS,
   },

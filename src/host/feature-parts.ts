@@ -3,6 +3,7 @@
 import type { Effect, EffectResult } from '../core/contract/run/effect.js';
 import { usageError } from '../core/errors.js';
 import type { Feature } from '../features/declare-features.js';
+import type { RunTermination } from '../kernel/decision.js';
 import type { EffectExecutor, EffectsOfFeature, HostAccess, HostParts, PartEvents } from '../runtime/host-feature.js';
 import type { AddedTools, ToolOptions } from '../runtime/effects/tools-of-features.js';
 import { LazyPart } from './lazy-part.js';
@@ -34,6 +35,14 @@ export class FeatureParts {
     const part = this.#parts.get(name);
     if (part === undefined) throw usageError(`this installation has no feature with the part ${name}`);
     return (await part.get()) as HostParts[Name];
+  }
+
+  onRunEnded(ending: RunTermination): void {
+    for (const part of this.#parts.values()) part.current?.onRunEnded?.(ending);
+  }
+
+  onEngineFailed(): void {
+    for (const part of this.#parts.values()) part.current?.onEngineFailed?.();
   }
 
   /** A step for each part, which closes it if it was created. */

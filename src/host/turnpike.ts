@@ -41,7 +41,7 @@ import type {
   CancellableRun,
   PromoteOptions,
   Resolution,
-} from '../features/promotions/high-risk-options.js';
+} from '../runtime/high-risk-options.js';
 import {
   createHome,
   homePaths,
@@ -192,23 +192,23 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
     const catalogue = catalogueFrom(own, await otherRegistrations(environment, options));
     const observation = await openEngineObservation(options, catalogue);
     const components = wire(environment, own, { opened, catalogue, observation });
-    const { engine, agents, highRisk, sessions, runRecords, replayPoints, restarts, ids, clock, log } = components;
+    const { engine, agents, features, runRecords, replayPoints, restarts, ids, clock, log } = components;
     const recovery = await engine.start();
     const governed = await openGovernedActs(environment, keys, components);
     opened.push(() => waitAtMost(clock, DRAIN_MS, agents.close()));
-    opened.push(() => highRisk.close((runs) => runs.close()));
-    opened.push(() => sessions.close((part) => part.close()));
+    opened.push(...features.closeSteps);
     const reader = components.ledger;
     observation.observeApprovals(reader, clock);
     const actions = {
-      ...agentActionsOf(components, { store, reader }),
+      ...agentActionsOf(components),
       ...contentAccessOf({ engine, store, ids, clock, reader }),
       ...governed,
       remoteAgents: remoteAgents({ agents, engine, ledger: reader }),
       ...externalActionsOf(components, store),
     };
+    const sessions = lazySessions({ get: () => features.get('sessions') });
     const hooks = await createHookGate(components, { store, reader, options });
-    const control = await openControl(state, options, { ...actions, sessions: lazySessions(sessions), hooks, log });
+    const control = await openControl(state, options, { ...actions, sessions, hooks, log });
     opened.push(() => control?.close());
     runRecords.open();
     await replayPoints?.open((tree_id, work) => engine.inspect(tree_id, work));
@@ -229,8 +229,8 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       respond: (run_id, raw, submitOptions) => agents.respond(run_id, raw, submitOptions),
       agent: (run_id) => agents.find(run_id),
       nextTimer: (run_id) => findNextTimer(components, run_id),
-      highRiskRun: async (run_id) => (await highRisk.get()).find(run_id),
-      sessions: lazySessions(sessions),
+      highRiskRun: async (run_id) => (await features.get('highRiskRuns')).find(run_id),
+      sessions,
       hooks,
       ledger: reader,
       replay: (run_id) => reader.replay(run_id),
@@ -275,27 +275,21 @@ async function closeAll(opened: CloseStep[]): Promise<void> {
 }
 
 /** The operations that the control socket offers too. */
-const agentActionsOf = (
-  { agents, engine, highRisk, ids }: TurnpikeComponents,
-  { store, reader: ledger }: ReadableStore,
-): Pick<Turnpike, 'startAgent' | 'promote' | 'export' | 'approve' | 'resolve'> => ({
+const agentActionsOf = ({
+  agents,
+  engine,
+  features,
+  ledger,
+}: TurnpikeComponents): Pick<Turnpike, 'startAgent' | 'promote' | 'export' | 'approve' | 'resolve'> => ({
   startAgent: ({ key, ...agentOptions } = {}) =>
     key === undefined
       ? agents.start(agentOptions)
       : startBoundRun({ agents, engine, ledger }, { ...agentOptions, key }),
-  promote: async (promotion) => (await highRisk.get()).promote(promotion),
-  export: async (bundle) => (await highRisk.get()).export(bundle),
-  approve: async (ballot) => {
-    const { submitBallot } = await import('../features/promotions/ballots.js');
-    return submitBallot({ engine, store, ids }, ballot);
-  },
-  resolve: async (resolution) => {
-    const { resolveOutcome } = await import('../features/promotions/ballots.js');
-    return resolveOutcome({ engine, store, ids }, resolution);
-  },
+  promote: async (promotion) => (await features.get('highRiskRuns')).promote(promotion),
+  export: async (bundle) => (await features.get('highRiskRuns')).export(bundle),
+  approve: async (ballot) => (await features.get('ballots')).submit(ballot),
+  resolve: async (resolution) => (await features.get('ballots')).resolve(resolution),
 });
-
-type ReadableStore = Pick<StorageEnvironment, 'store'> & { readonly reader: LedgerReader };
 
 const loopActionsOf = (parts: TurnpikeComponents): Pick<Turnpike, 'runAgent' | 'requests' | 'approvalOf'> => ({
   runAgent: (agent, run, options = {}) =>

@@ -34,15 +34,13 @@ import { BoundedCalls } from '../runtime/effects/bounded-calls.js';
 import { CallLog } from '../runtime/effects/call-log.js';
 import { comparedOverlay } from './compared-overlay.js';
 import { httpDecisionService } from '../system/network/http-decision-service.js';
-import { EffectGateway, type GatewayParts } from './effect-gateway.js';
+import { EffectGateway } from './effect-gateway.js';
 import { FEATURES } from '../features/declare-features.js';
 import { RecordEffects } from '../runtime/effects/record-effects.js';
 import { ReplayPointRecorder, type ReplayPointRecorderOptions } from '../runtime/ledger/replay-point-recorder.js';
-import type { HighRiskRuns } from '../features/promotions/high-risk-runs.js';
 import { makeFolder } from '../home/home.js';
 import type { HomePaths, KeyFolder, LocalState, SandboxVolume } from '../home/home-paths.js';
 import { resolveInterpretation } from './interpretation.js';
-import { LazyPart } from './lazy-part.js';
 import { createLedgerChecks } from './ledger-checks.js';
 import type { EngineObservation } from './engine-observation.js';
 import { readLedgerSigner } from '../home/ledger-key.js';
@@ -50,9 +48,6 @@ import { FeatureParts } from './feature-parts.js';
 import type { HostAccess } from '../runtime/host-feature.js';
 import { LedgerReader } from '../runtime/ledger/ledger-reader.js';
 import { PolicyCache } from '../runtime/policy-cache.js';
-import type { CheckEffects } from '../features/sessions/checks/check-effects.js';
-import type { SessionRuns } from '../features/sessions/session-runs.js';
-import { installedFeatures } from '../kernel/tree-feature.js';
 import { AdmittedEngine } from '../runtime/storage/admitted-engine.js';
 import { StorageGuard } from '../runtime/storage/storage-guard.js';
 import { RunRecordWriter } from '../runtime/ledger/run-record-writer.js';
@@ -70,10 +65,6 @@ export interface TurnpikeComponents {
   readonly agents: Agents;
   /** The parts of features. */
   readonly features: FeatureParts;
-  /** Created with the first promotion or export, or the first search for one. */
-  readonly highRisk: LazyPart<HighRiskRuns>;
-  /** Created with the first call of a session. */
-  readonly sessions: LazyPart<SessionRuns>;
   /** The reader of the ledger, as callers have it. */
   readonly ledger: LedgerReader;
   readonly runRecords: RunRecordWriter;
@@ -119,28 +110,14 @@ export function wire(
   const calls = new BoundedCalls(clock, new CallLog(log, (tree_id) => engine.peek(tree_id)));
   const secrets = environment.secrets ?? createSecrets(keys);
   const commands = createCommandRunner(options, { home, keys, state }, log);
-  const checkEffects = new LazyPart(async () => {
-    const feature = await import('../features/sessions/checks/check-effects.js');
-    return new feature.CheckEffects({ commands, review: options.reviewer ?? null, calls, secrets, log });
-  });
   const features = new FeatureParts(FEATURES, () => access);
   const decisionPoints = { ask: async (query: DecisionQuery) => (await features.get('decisionPoints')).ask(query) };
-  const executors = {
-    sandbox,
-    records,
-    calls,
-    features: [...features.effects, lazyChecks(checkEffects)],
-    decisionPoints,
-  };
+  const executors = { sandbox, records, calls, features: features.effects, decisionPoints };
   const gateway = new EffectGateway({ ...executors, registrations: options, traces: effectTraces });
   const effects = observation.measureEffects(gateway);
   const source = options.policies ?? policySource(options.contract ?? shippedContract());
   const policyCache = new PolicyCache(source, clock, catalogue);
   const agents = new Agents({ policyCache, store, ids, telemetry: tracing, log, keepAlive });
-  const highRisk = new LazyPart(async () => {
-    const feature = await import('../features/promotions/high-risk-runs.js');
-    return new feature.HighRiskRuns(access);
-  });
   const overlay = createOverlay(options, { home, keys, state });
   const runRecords = new RunRecordWriter({ store, clock, log, defer });
   opened.push(() => runRecords.close());
@@ -148,14 +125,10 @@ export function wire(
   opened.push(() => history?.close());
   const replayPoints = history === null ? null : createReplayPointRecorder(history, environment, { log, defer });
   opened.push(() => replayPoints?.close());
-  const sessions = new LazyPart(async () => {
-    const feature = await import('../features/sessions/open-sessions.js');
-    return feature.openSessions({ store, policyCache, ids, clock, pace, secrets }, admitted);
-  });
   const restarts = options.restarts === 'automatic' ? new AutomaticRestarts(clock, log) : null;
   const readClock = options.clock === undefined ? watchSystemClock() : null;
   const storage = createStorageGuard(environment, options, { clock, log });
-  const parts = { agents, storage, highRisk, sessions, runRecords, replayPoints, restarts, log };
+  const parts = { agents, storage, features, runRecords, replayPoints, restarts, log };
   const listener = createListener(parts, options);
   const engineParts = { clock, log, effects, secrets, listener, defer, replayPoints, overlay, tickObserver };
   const beforeRecovery = storage.withReserve(createLedgerChecks(environment, records, log));
@@ -163,7 +136,6 @@ export function wire(
   opened.push(() => calls.abort());
   opened.push(() => engine.stop());
   opened.push(...features.abortSteps);
-  opened.push(() => checkEffects.close((part) => part.abort()));
   opened.push(() => restarts?.close());
   const admitted = new AdmittedEngine(engine, storage);
   agents.attach(admitted);
@@ -173,30 +145,10 @@ export function wire(
     ...{ ids, clock, pace, log, telemetry: tracing, decisionService: httpDecisionService },
     signer: () => (keys === null ? null : readLedgerSigner(keys.ledgerKey)),
     exports: exportRootOf(options, state),
+    review: options.reviewer ?? null,
   };
-  return {
-    ...parts,
-    features,
-    ledger,
-    engine: admitted,
-    policyCache,
-    history,
-    overlay,
-    readClock,
-    ids,
-    clock,
-    pace,
-    keepAlive,
-  };
+  return { ...parts, ledger, engine: admitted, policyCache, history, overlay, readClock, ids, clock, pace, keepAlive };
 }
-
-/** Executes the checks of sessions. The first one creates the executor. */
-const lazyChecks = (effects: LazyPart<CheckEffects>): GatewayParts['features'][number] => ({
-  has: ({ action }) => installedFeatures().some(({ startedTools = {} }) => Object.hasOwn(startedTools, action)),
-  changesSandbox: true,
-  run: async (effect) => (await effects.get()).run(effect),
-  settle: async (effect) => (await effects.get()).settle(effect),
-});
 
 interface ReaderParts {
   readonly history: HistoryCache | null;
@@ -242,22 +194,22 @@ function createReplayPointRecorder(
 
 type ListenerParts = Pick<
   TurnpikeComponents,
-  'agents' | 'storage' | 'highRisk' | 'runRecords' | 'replayPoints' | 'restarts' | 'log'
+  'agents' | 'storage' | 'features' | 'runRecords' | 'replayPoints' | 'restarts' | 'log'
 >;
 
 const createListener = (
-  { agents, storage, highRisk, runRecords, replayPoints, restarts, log }: ListenerParts,
+  { agents, storage, features, runRecords, replayPoints, restarts, log }: ListenerParts,
   { onLedgerFailed }: Pick<TurnpikeOptions, 'onLedgerFailed'>,
 ): EngineListener => ({
   onEnded: (tree_id, ending) => {
     agents.onEnded(tree_id, ending);
-    highRisk.current?.onRunEnded(ending);
+    features.onRunEnded(ending);
     if (ending.run_id === tree_id) runRecords.onTreeEnded();
   },
   onFailed: (error) => {
     storage.releaseReserveIfLow();
     agents.onFailed(error);
-    highRisk.current?.onEngineFailed();
+    features.onEngineFailed();
     runRecords.stop();
     replayPoints?.stop();
     restarts?.onEngineFailed();

@@ -13,12 +13,14 @@ import type { LedgerStore } from '../engine/ports/ledger/ledger-store.js';
 import type { Log } from '../engine/ports/log.js';
 import type { Pace } from '../engine/ports/pace.js';
 import type { Effects, TreeEngine } from '../engine/tree-engine.js';
+import type { RunTermination } from '../kernel/decision.js';
 import type { AgentLoops } from './agents/agent-loop.js';
 import type { Agents } from './agents/agents.js';
 import type { ActionDecision, DecisionRequest } from './agents/decision-request.js';
 import type { RunTracing } from './agents/run-tracing.js';
 import type { BoundedCalls } from './effects/bounded-calls.js';
 import type { AddedTools, ToolOptions } from './effects/tools-of-features.js';
+import type { Ballots, HighRiskStarts } from './high-risk-options.js';
 import type { LedgerReader } from './ledger/ledger-reader.js';
 import type { PolicyCache } from './policy-cache.js';
 
@@ -34,13 +36,18 @@ export interface HostFeature {
   readonly parts?: { readonly [Name in keyof HostParts]?: CreatePart<HostParts[Name]> };
 }
 
-/** The parts of a Turnpike that features create. The host knows a part by its name, and not which feature has it. */
+/**
+ * The parts of a Turnpike that features create. The host knows a part by its name, and not which feature has it. A
+ * feature merges a part here if only its own folder has the type.
+ */
 export interface HostParts {
   /** Asks the decision points of policies. */
   readonly decisionPoints: Required<Pick<Effects, 'ask'>>;
   readonly agentLoops: AgentLoops;
   /** Decides actions that the caller executes itself. */
   readonly decisions: { decide(request: DecisionRequest): Promise<ActionDecision> };
+  readonly highRiskRuns: HighRiskStarts;
+  readonly ballots: Ballots;
 }
 
 /** Imports the module of a part and creates the part. */
@@ -48,6 +55,9 @@ export type CreatePart<Part> = (host: HostAccess) => Promise<Part & PartEvents>;
 
 /** What a part may want to know. It is told only after its creation. */
 export interface PartEvents {
+  onRunEnded?(ending: RunTermination): void;
+  /** Nothing is recorded any more until a restart. */
+  onEngineFailed?(): void;
   /** The Turnpike closes, and the engine still accepts inputs. */
   close?(): unknown;
 }

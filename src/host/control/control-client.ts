@@ -42,7 +42,7 @@ import type {
   HighRiskRun,
   PromoteOptions,
   Resolution,
-} from '../../features/promotions/high-risk-options.js';
+} from '../../runtime/high-risk-options.js';
 import { payloadBytes } from '../../runtime/agents/payload-bytes.js';
 import type { RemoteAgents } from '../../runtime/agents/remote-agents.js';
 import { remoteSessions } from '../../features/sessions/remote-sessions.js';

@@ -28,7 +28,7 @@ import type {
   HighRiskRun,
   PromoteOptions,
   Resolution,
-} from '../../features/promotions/high-risk-options.js';
+} from '../../runtime/high-risk-options.js';
 import type { RemoteAgents } from '../../runtime/agents/remote-agents.js';
 import type { SessionRequest } from '../../features/sessions/session-request.js';
 import type { Sessions } from '../../features/sessions/sessions.js';
