@@ -1,6 +1,6 @@
 // Which features can be removed, and the registry that names them.
 
-/** The features that nothing but the registry and the lists of services imports: each can be removed with its entries. */
+/** The features that only the registry and the lists of services import: each can be removed with its entries. */
 export const OPTIONAL_FEATURES: readonly string[] = [
   'conditions',
   'decision-points',

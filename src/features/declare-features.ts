@@ -88,6 +88,7 @@ export const FEATURES: readonly Feature[] = [
         option: 'hooks',
         open: async () => (await import('./hooks/gate/native-tool-definitions.js')).openNativeTools(),
       },
+      parts: { hookGate: async (host) => (await import('./hooks/gate/open-hook-gate.js')).openHookGate(host) },
     },
     commands: async () => (await import('./hooks/commands/hook-commands.js')).HOOK_COMMANDS,
   },

@@ -5,7 +5,7 @@ import { usageError } from '../core/errors.js';
 import type { Feature } from '../features/declare-features.js';
 import type { RunTermination } from '../kernel/decision.js';
 import type { EffectExecutor, EffectsOfFeature, HostAccess, HostParts, PartEvents } from '../runtime/host-feature.js';
-import type { AddedTools, ToolOptions } from '../runtime/effects/tools-of-features.js';
+import type { AddedTools, FeatureToolOptions } from '../runtime/effects/tools-of-features.js';
 import { LazyPart } from './lazy-part.js';
 
 type Part = HostParts[keyof HostParts] & PartEvents;
@@ -65,7 +65,7 @@ const TOOL_OPTIONS = ['upstreams', 'hooks'] as const;
  */
 export async function openAddedTools(
   features: readonly Pick<Feature, 'inHost'>[],
-  options: ToolOptions,
+  options: FeatureToolOptions,
   opened: (() => unknown)[],
 ): Promise<Pick<AddedTools, 'tools' | 'problems'>> {
   const all: AddedTools[] = [];

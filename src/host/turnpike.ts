@@ -31,7 +31,6 @@ import type { ControlHost } from './control/control-session.js';
 import type { ActionDecision, DecisionRequest } from '../runtime/agents/decision-request.js';
 import { NO_REGISTRATIONS, type Registrations } from '../core/contract/policy/catalogue.js';
 import { registrationsInLedger } from '../runtime/effects/ledger-registrations.js';
-import { createHookGate } from './create-hook-gate.js';
 import type { HookGate } from '../features/hooks/gate/hook-gate.js';
 import { catalogueFrom } from '../runtime/effects/define-effects.js';
 import type {
@@ -207,7 +206,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       ...externalActionsOf(components, store),
     };
     const sessions = lazySessions({ get: () => features.get('sessions') });
-    const hooks = await createHookGate(components, { store, reader, options });
+    const hooks = options.hooks === true ? await features.get('hookGate') : null;
     const control = await openControl(state, options, { ...actions, sessions, hooks, log });
     opened.push(() => control?.close());
     runRecords.open();

@@ -19,7 +19,7 @@ import type { Agents } from './agents/agents.js';
 import type { ActionDecision, DecisionRequest } from './agents/decision-request.js';
 import type { RunTracing } from './agents/run-tracing.js';
 import type { BoundedCalls } from './effects/bounded-calls.js';
-import type { AddedTools, ToolOptions } from './effects/tools-of-features.js';
+import type { AddedTools, FeatureToolOptions } from './effects/tools-of-features.js';
 import type { Ballots, HighRiskStarts } from './high-risk-options.js';
 import type { LedgerReader } from './ledger/ledger-reader.js';
 import type { PolicyCache } from './policy-cache.js';
@@ -31,7 +31,7 @@ export interface HostFeature {
   /** The tools that it adds if this option of `openTurnpike` is set. They are opened with the Turnpike. */
   readonly tools?: {
     readonly option: 'upstreams' | 'hooks';
-    readonly open: (options: ToolOptions) => Promise<AddedTools>;
+    readonly open: (options: FeatureToolOptions) => Promise<AddedTools>;
   };
   readonly parts?: { readonly [Name in keyof HostParts]?: CreatePart<HostParts[Name]> };
 }
@@ -53,7 +53,7 @@ export interface HostParts {
 /** Imports the module of a part and creates the part. */
 export type CreatePart<Part> = (host: HostAccess) => Promise<Part & PartEvents>;
 
-/** What a part may want to know. It is told only after its creation. */
+/** What a part may react to. It gets no event from before its creation. */
 export interface PartEvents {
   onRunEnded?(ending: RunTermination): void;
   /** Nothing is recorded any more until a restart. */

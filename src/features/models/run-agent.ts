@@ -21,7 +21,7 @@ import { decideNextTurn } from './loop-limits.js';
 import { applyExchange, INITIAL_STATE, type LoopState, type RecordedExchange } from './loop-state.js';
 import type { RunHistory } from './run-history.js';
 import type { RunRequest } from '../../runtime/agents/run-requests.js';
-import { resolveLoopSettings, type LoopSettings } from './run-agent-options.js';
+import { resolveLoopSettings, type LoopSettings } from './loop-settings.js';
 import { watchRun, type RunWatch } from './run-watch.js';
 
 /** What a loop reads of its run. */

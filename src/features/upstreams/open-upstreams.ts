@@ -3,7 +3,7 @@ import { systemClock } from '../../system/system-clock.js';
 import { winstonLog } from '../../system/winston-log.js';
 import { UPSTREAMS_FILE } from '../../core/contract/policy/upstreams.js';
 import { usageError } from '../../core/errors.js';
-import type { AddedTools, ToolOptions } from '../../runtime/effects/tools-of-features.js';
+import type { AddedTools, FeatureToolOptions } from '../../runtime/effects/tools-of-features.js';
 import { connectUpstreams } from './connect-upstreams.js';
 import { readUpstreams } from './upstream-files.js';
 
@@ -14,7 +14,7 @@ const NO_UPSTREAMS: AddedTools = { tools: [], problems: [], close: () => Promise
  * @throws UsageError if there is no upstreams.json
  * @throws PolicyError if a file cannot be used
  */
-export async function openUpstreams(options: ToolOptions): Promise<AddedTools> {
+export async function openUpstreams(options: FeatureToolOptions): Promise<AddedTools> {
   const { upstreams = false, contract, clock = systemClock(), log = winstonLog('warn') } = options;
   if (upstreams === false) return NO_UPSTREAMS;
   const folder = upstreams === true ? contract : upstreams;

@@ -5,7 +5,7 @@ import type { Log } from '../../engine/ports/log.js';
 import type { Tool } from './define-effects.js';
 
 /** The options of `openTurnpike` with which a feature adds tools. */
-export interface ToolOptions {
+export interface FeatureToolOptions {
   /** `true`: the servers of upstreams.json in the contract folder. A path: those of that folder. Default: none. */
   readonly upstreams?: boolean | string;
   readonly hooks?: boolean;
