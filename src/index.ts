@@ -52,11 +52,11 @@ export type { Telemetry } from './engine/ports/telemetry.js';
 export type { ReplayReport } from './kernel/replay/replay.js';
 export type { LedgerState, RunSnapshot } from './kernel/replay/ledger-state.js';
 export type { SessionSnapshot } from './features/sessions/tree/session-of.js';
-export type { AgentLoopReport, RunAgentOptions, StopReason } from './features/models/run-agent.js';
+export type { AgentLoopReport, RunAgentOptions, StopReason } from './runtime/agents/agent-loop.js';
 export type { ContentRequest, ReadRequestOptions } from './runtime/content/read-content.js';
 export type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './runtime/agents/agent-run.js';
 export type { ActionReport } from './runtime/agents/action-reports.js';
-export type { ActionDecision, DecisionCaller, DecisionRequest } from './features/decisions/decisions.js';
+export type { ActionDecision, DecisionCaller, DecisionRequest } from './runtime/agents/decision-request.js';
 export type { ProposalApproval, RunRequest } from './runtime/agents/run-requests.js';
 export type { LedgerReader, RunTree } from './runtime/ledger/ledger-reader.js';
 export {
@@ -82,8 +82,8 @@ export type {
   HighRiskRun,
   PromoteOptions,
   Resolution,
-} from './features/promotions/high-risk-options.js';
-export type { UpstreamProblem } from './features/upstreams/connect-upstreams.js';
+} from './runtime/high-risk-options.js';
+export type { UpstreamProblem } from './runtime/effects/tools-of-features.js';
 export type { ReviewCallback } from './features/sessions/checks/reviewers.js';
 export type {
   NextRequest,

@@ -9,12 +9,18 @@ export const OPTIONAL_FEATURES: readonly string[] = [
   'backup',
   'cluster',
   'conditions',
+  'decision-points',
+  'decisions',
   'doctor',
   'evidence',
+  'exports',
   'identity',
+  'models',
   'policy-lint',
+  'promotions',
   'simulation',
   'telemetry',
+  'upstreams',
 ];
 
 /** The registry of all features. It loads what it lists when that is needed. */

@@ -1,7 +1,8 @@
 // The registry: every feature with what it adds outside its folder. Nothing here loads a feature before it is needed.
-// `feature-routes.ts` and `feature-tools.ts` list routes and tools. To remove an optional feature, remove its folder
-// and its line here.
+// `feature-routes.ts`, `feature-services.ts` and `feature-tools.ts` list what services import at once. To remove an optional
+// feature, remove its folder, its entry here and there, and the exports that name it.
 
+import { EXPORT_BUNDLE } from '../core/contract/evidence/export-bundle.js';
 import type { CallerOptions, CommandGroup, TelemetryOptions } from '../interfaces/cli/command.js';
 import type { AddedViews } from '../interfaces/inspector/added-views.js';
 import { declareFeature, installVocabulary, type DeclaredFeature } from '../core/contract/run/feature-vocabulary.js';
@@ -13,8 +14,9 @@ import { DECISION_POINTS, installDecisionPoints, type DecisionPointRules } from 
 import { mayHaveKey } from '../core/policy/files/may-have-key.js';
 import { installLedgerFacts, type LedgerFactsSource } from '../engine/ledger-facts.js';
 import type { StartReporter } from '../engine/ports/ledger/cluster.js';
-import { installTreeFeature, type TreeFeature } from '../kernel/tree-feature.js';
+import { installedFeature, installTreeFeature, type TreeFeature } from '../kernel/tree-feature.js';
 import type { ObserveEngine } from '../runtime/engine-observation.js';
+import type { HostFeature } from '../runtime/host-feature.js';
 
 const install = async (loading: Promise<TreeFeature>): Promise<void> => {
   installTreeFeature(await loading);
@@ -53,6 +55,8 @@ export interface Feature {
   readonly name: string;
   /** Its part in trees or policies, which is loaded when an entry that needs it is first read or decided. */
   readonly inTrees?: Omit<DeclaredFeature, 'feature'>;
+  /** What it adds to an open Turnpike. Each member loads it when it is first used. */
+  readonly inHost?: HostFeature;
   /** Its commands, under the titles of the help. Loaded with the command line. */
   readonly commands?: () => Promise<readonly CommandGroup[]>;
   /** Its options of `turnpike serve`. Loaded with the command line. */
@@ -72,18 +76,44 @@ export interface Feature {
 export const FEATURES: readonly Feature[] = [
   {
     name: 'decisions',
+    inHost: {
+      parts: { decisions: async (host) => new (await import('./decisions/decisions.js')).Decisions(host) },
+    },
     commands: async () => (await import('./decisions/commands/decision-commands.js')).DECISION_COMMANDS,
   },
   {
     name: 'promotions',
+    inHost: {
+      parts: {
+        highRiskRuns: async (host) => new (await import('./promotions/high-risk-runs.js')).HighRiskRuns(host),
+        ballots: async (host) => (await import('./promotions/ballots.js')).openBallots(host),
+      },
+    },
     commands: async () => (await import('./promotions/commands/promotion-commands.js')).PROMOTION_COMMANDS,
   },
-  { name: 'exports', commands: async () => (await import('./exports/commands/export-commands.js')).EXPORT_COMMANDS },
+  {
+    name: 'exports',
+    inHost: {
+      effects: {
+        has: ({ action }) => action === EXPORT_BUNDLE,
+        changesSandbox: false,
+        create: async (host) => new (await import('./exports/export-effects.js')).ExportEffects(host),
+      },
+    },
+    commands: async () => (await import('./exports/commands/export-commands.js')).EXPORT_COMMANDS,
+  },
   {
     name: HOOKS,
     inTrees: {
       isNeededBy: ({ lanes }) => lanes !== undefined && mayHaveKey(lanes.bytes, 'calls'),
       load: () => installCallRules(import('./hooks/calls/call-decision.js').then(({ CALL_DECIDER }) => CALL_DECIDER)),
+    },
+    inHost: {
+      tools: {
+        option: 'hooks',
+        open: async () => (await import('./hooks/gate/native-tool-definitions.js')).openNativeTools(),
+      },
+      parts: { hookGate: async (host) => (await import('./hooks/gate/open-hook-gate.js')).openHookGate(host) },
     },
     commands: async () => (await import('./hooks/commands/hook-commands.js')).HOOK_COMMANDS,
   },
@@ -94,6 +124,16 @@ export const FEATURES: readonly Feature[] = [
       load: () => install(import('./sessions/tree/session-tree.js').then(({ SESSIONS }) => SESSIONS)),
     },
     views: { sessions: async () => (await import('./sessions/views/past-sessions.js')).openSessionViews },
+    inHost: {
+      effects: {
+        has: ({ action }) => Object.hasOwn(installedFeature('sessions')?.startedTools ?? {}, action),
+        changesSandbox: true,
+        create: async (host) => new (await import('./sessions/checks/check-effects.js')).CheckEffects(host),
+      },
+      parts: {
+        sessions: async (host) => (await import('./sessions/open-sessions.js')).openSessions(host, host.engine),
+      },
+    },
     commands: async () => (await import('./sessions/commands/session-command-list.js')).SESSION_COMMANDS,
   },
   {
@@ -130,6 +170,18 @@ export const FEATURES: readonly Feature[] = [
       load: () =>
         installPoints(import('./decision-points/decision-point-rules.js').then(({ POINT_RULES }) => POINT_RULES)),
     },
+    inHost: {
+      parts: {
+        decisionPoints: async ({ decisionService, clock, log }) =>
+          new (await import('./decision-points/ask-decision-points.js')).DecisionPoints(decisionService, clock, log),
+      },
+    },
+  },
+  {
+    name: 'models',
+    inHost: {
+      parts: { agentLoops: async (host) => (await import('./models/agent-loops.js')).openAgentLoops(host) },
+    },
   },
   {
     name: 'simulation',
@@ -140,6 +192,12 @@ export const FEATURES: readonly Feature[] = [
   },
   {
     name: 'upstreams',
+    inHost: {
+      tools: {
+        option: 'upstreams',
+        open: async (options) => (await import('./upstreams/open-upstreams.js')).openUpstreams(options),
+      },
+    },
     commands: async () => (await import('./upstreams/commands/upstream-commands.js')).UPSTREAM_COMMANDS,
   },
   {

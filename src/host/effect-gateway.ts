@@ -4,8 +4,7 @@
 //   sandbox actions                the sandbox, synchronously
 //   CALL_TOOL                      a registered tool
 //   WRITE_RECORD READ_RECORDS      a registered target: the ledger's own database, or another one
-//   EXPORT_BUNDLE                  the assembly of a bag, for export runs
-//   RUN_VERIFICATION REVIEW_PHASE  the checks that sessions start themselves
+//   what a feature executes        that feature, by its entry in the registry: exports, the checks of sessions
 //   any other action               a registered action
 
 import type { Effect, EffectResult, SandboxRequest, SandboxFacts } from '../core/contract/run/effect.js';
@@ -24,9 +23,7 @@ import {
   type RegistrationOptions,
   type Tool,
 } from '../runtime/effects/define-effects.js';
-import type { DecisionPoints } from '../features/decision-points/ask-decision-points.js';
-import { EXPORT_BUNDLE } from '../core/contract/evidence/export-bundle.js';
-import type { ExportEffects } from '../features/exports/export-effects.js';
+import type { EffectExecutor, EffectsOfFeature } from '../runtime/host-feature.js';
 import { RecordEffects } from '../runtime/effects/record-effects.js';
 import type { EffectCarriers } from '../runtime/engine-observation.js';
 
@@ -41,20 +38,15 @@ interface Callee {
   readonly idempotent: boolean;
 }
 
-/** Executes the effects of runs that features start themselves. */
-export interface StartedRunEffects {
-  has(effect: Effect): boolean;
-  run(effect: Effect): Promise<EffectResult>;
-  settle(effect: Effect): EffectReturn;
-}
+/** The effects that one feature executes. */
+type FeatureExecutor = Omit<EffectExecutor, 'abort'> & Pick<EffectsOfFeature, 'has' | 'changesSandbox'>;
 
 export interface GatewayParts {
   readonly sandbox: Sandbox;
   readonly calls: BoundedCalls;
   readonly records: RecordEffects;
-  readonly exports: Pick<ExportEffects, 'run' | 'settle'>;
-  readonly checks: StartedRunEffects;
-  readonly decisionPoints: Pick<DecisionPoints, 'ask'>;
+  readonly features: readonly FeatureExecutor[];
+  readonly decisionPoints: Required<Pick<Effects, 'ask'>>;
   readonly registrations: RegistrationOptions;
   /** Null without telemetry. */
   readonly traces: EffectCarriers | null;
@@ -64,21 +56,19 @@ export class EffectGateway implements Effects {
   readonly #sandbox: Sandbox;
   readonly #calls: BoundedCalls;
   readonly #records: RecordEffects;
-  readonly #exports: GatewayParts['exports'];
-  readonly #checks: StartedRunEffects;
+  readonly #features: readonly FeatureExecutor[];
   readonly #decisionPoints: GatewayParts['decisionPoints'];
   readonly #traces: GatewayParts['traces'];
   readonly #actions: ReadonlyMap<string, Action>;
   readonly #tools: ReadonlyMap<string, Tool>;
 
-  constructor({ sandbox, calls, records, exports, checks, decisionPoints, traces, registrations }: GatewayParts) {
+  constructor({ sandbox, calls, records, features, decisionPoints, traces, registrations }: GatewayParts) {
     const { actions = [], tools = [] } = registrations;
     this.#traces = traces;
     this.#sandbox = sandbox;
     this.#calls = calls;
     this.#records = records;
-    this.#exports = exports;
-    this.#checks = checks;
+    this.#features = features;
     this.#decisionPoints = decisionPoints;
     this.#actions = new Map(actions.map((action) => [action.definition.name, action]));
     this.#tools = new Map(tools.map((tool) => [tool.definition.name, tool]));
@@ -100,15 +90,15 @@ export class EffectGateway implements Effects {
     requireCapability(effect);
     if (SANDBOX_ACTIONS.has(effect.action)) return this.#sandbox.perform(effect);
     if (this.#records.has(effect)) return this.#records.run(effect, inCommit);
-    if (effect.action === EXPORT_BUNDLE) return this.#exports.run(effect);
-    if (this.#checks.has(effect)) return this.#runCheck(effect);
+    const feature = this.#findFeature(effect);
+    if (feature !== undefined) return this.#runByFeature(feature, effect);
     const callee = this.#findCallee(effect);
     return callee === null ? NOT_REGISTERED : this.#runCallee(callee, effect);
   }
 
   /** Whether this service has registered what the effect needs: another service may have opened the tree. */
   canRun(effect: Effect): boolean {
-    if (SANDBOX_ACTIONS.has(effect.action) || effect.action === EXPORT_BUNDLE || this.#checks.has(effect)) return true;
+    if (SANDBOX_ACTIONS.has(effect.action) || this.#findFeature(effect) !== undefined) return true;
     return this.#records.has(effect) ? this.#records.canRun(effect) : this.#findCallee(effect) !== null;
   }
 
@@ -121,8 +111,8 @@ export class EffectGateway implements Effects {
     requireCapability(effect);
     if (SANDBOX_ACTIONS.has(effect.action)) return this.#sandbox.settle(effect);
     if (this.#records.has(effect)) return this.#records.settle(effect);
-    if (effect.action === EXPORT_BUNDLE) return this.#exports.settle(effect);
-    if (this.#checks.has(effect)) return this.#checks.settle(effect);
+    const feature = this.#findFeature(effect);
+    if (feature !== undefined) return feature.settle(effect);
     const callee = this.#findCallee(effect);
     if (callee === null) return { status: 'unknown' };
     return callee.idempotent || !callee.bounds.hasSideEffects
@@ -130,14 +120,18 @@ export class EffectGateway implements Effects {
       : this.#reconcile(callee, effect, { status: 'unknown' });
   }
 
+  #findFeature(effect: Effect): FeatureExecutor | undefined {
+    return this.#features.find((feature) => feature.has(effect));
+  }
+
   /**
-   * A command has no quota of its own and may change anything in the sandbox of its case. The usage is therefore
-   * measured again before the next authorization of an agent, and recorded with the result.
+   * A command of a check has no quota of its own and may change anything in the sandbox of its case. The usage is
+   * therefore measured again before the next authorization of an agent, and recorded with the result.
    */
-  async #runCheck(effect: Effect): Promise<EffectResult> {
-    const answer = await this.#checks.run(effect);
+  async #runByFeature(feature: FeatureExecutor, effect: Effect): Promise<EffectResult> {
+    const answer = await feature.run(effect);
     const { case_id } = effect;
-    if (case_id === null) return answer;
+    if (case_id === null || !feature.changesSandbox) return answer;
     this.#sandbox.forget?.(case_id);
     if (answer.status !== 'done') return answer;
     const { usage } = this.#sandbox.gather({ case_id, paths: [], usage: true, portable_names: false });

@@ -1,9 +1,8 @@
 // The sessions of a service, which the first call loads.
 
 import type { Sessions } from '../features/sessions/sessions.js';
-import type { LazyPart } from './lazy-part.js';
 
-export const lazySessions = (part: Pick<LazyPart<Sessions>, 'get'>): Sessions => ({
+export const lazySessions = (part: { get(): Promise<Sessions> }): Sessions => ({
   start: async (...call) => (await part.get()).start(...call),
   next: async (...call) => (await part.get()).next(...call),
   replay: async (...call) => (await part.get()).replay(...call),

@@ -2,7 +2,7 @@
 // others do not load it.
 
 import { resolve } from 'node:path';
-import { declareFeatures } from '../features/declare-features.js';
+import { declareFeatures, FEATURES } from '../features/declare-features.js';
 import type { StepResponse } from '../core/contract/run/response.js';
 import type { PolicyVersions } from '../core/contract/shapes.js';
 import { DRAIN_MS, waitAtMost } from '../engine/timers.js';
@@ -13,7 +13,7 @@ import { policyVersions } from '../core/policy/files/policy-versions.js';
 import type { Policy } from '../core/policy/policy.js';
 import type { ReplayReport } from '../kernel/replay/replay.js';
 import type { ApprovedRequest } from '../runtime/ledger/pending-approvals.js';
-import type { AgentLoopReport, RunAgentOptions, RunReader } from '../features/models/run-agent.js';
+import type { AgentLoopReport, RunAgentOptions } from '../runtime/agents/agent-loop.js';
 import { reportAction, type ActionReport } from '../runtime/agents/action-reports.js';
 import type { AgentOptions, AgentRun, SubmitOptions } from '../runtime/agents/agent-run.js';
 import { startBoundRun } from '../runtime/agents/keyed-runs.js';
@@ -28,12 +28,11 @@ import {
 } from '../runtime/content/read-content.js';
 import { tryServeControl, type ControlServer } from './control/control-server.js';
 import type { ControlHost } from './control/control-session.js';
-import type { ActionDecision, DecisionRequest } from '../features/decisions/decisions.js';
+import type { ActionDecision, DecisionRequest } from '../runtime/agents/decision-request.js';
 import { NO_REGISTRATIONS, type Registrations } from '../core/contract/policy/catalogue.js';
 import { registrationsInLedger } from '../runtime/effects/ledger-registrations.js';
-import { createHookGate } from './create-hook-gate.js';
 import type { HookGate } from '../features/hooks/gate/hook-gate.js';
-import { catalogueFrom, type Tool } from '../runtime/effects/define-effects.js';
+import { catalogueFrom } from '../runtime/effects/define-effects.js';
 import type {
   Ballot,
   BallotResult,
@@ -41,7 +40,7 @@ import type {
   CancellableRun,
   PromoteOptions,
   Resolution,
-} from '../features/promotions/high-risk-options.js';
+} from '../runtime/high-risk-options.js';
 import {
   createHome,
   homePaths,
@@ -51,9 +50,9 @@ import {
   type KeyFolder,
   type LocalState,
 } from '../home/home.js';
+import { openAddedTools } from './feature-parts.js';
 import { openGovernedActs, type GovernedActs } from './governed-acts.js';
 import { checkInterpretation } from './interpretation.js';
-import { LazyPart } from './lazy-part.js';
 import { openEngineObservation } from './open-observation.js';
 import { LedgerReader, rootRunIdOf } from '../runtime/ledger/ledger-reader.js';
 import { remoteAgents, type RemoteAgents } from '../runtime/agents/remote-agents.js';
@@ -64,7 +63,7 @@ import { lazySessions } from './lazy-sessions.js';
 import { contractFolder, shippedContract } from '../runtime/shipped-contract.js';
 import { openStorageEnvironment } from './storage-environment.js';
 import type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
-import type { UpstreamProblem, Upstreams } from '../features/upstreams/connect-upstreams.js';
+import type { UpstreamProblem } from '../runtime/effects/tools-of-features.js';
 import { exportRootOf, wire, type CloseStep, type TurnpikeComponents } from './wire.js';
 
 export type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
@@ -187,30 +186,28 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
   // Close steps, run in reverse order at the end or when opening fails.
   const opened: CloseStep[] = [() => environment.release?.(), () => store.close(), () => externalHeadStore.close()];
   try {
-    const upstreams = await openUpstreams(options);
-    opened.push(() => upstreams.close());
-    const tools = [...(options.tools ?? []), ...upstreams.tools, ...(await nativeToolsFor(options))];
-    const own = { ...options, tools };
+    const added = await openAddedTools(FEATURES, options, opened);
+    const own = { ...options, tools: [...(options.tools ?? []), ...added.tools] };
     const catalogue = catalogueFrom(own, await otherRegistrations(environment, options));
     const observation = await openEngineObservation(options, catalogue);
     const components = wire(environment, own, { opened, catalogue, observation });
-    const { engine, agents, highRisk, sessions, runRecords, replayPoints, restarts, ids, clock, log } = components;
+    const { engine, agents, features, runRecords, replayPoints, restarts, ids, clock, log } = components;
     const recovery = await engine.start();
     const governed = await openGovernedActs(environment, keys, components);
     opened.push(() => waitAtMost(clock, DRAIN_MS, agents.close()));
-    opened.push(() => highRisk.close((runs) => runs.close()));
-    opened.push(() => sessions.close((part) => part.close()));
-    const reader = createReader(environment, components);
+    opened.push(...features.closeSteps);
+    const reader = components.ledger;
     observation.observeApprovals(reader, clock);
     const actions = {
-      ...agentActionsOf(components, { store, reader }),
+      ...agentActionsOf(components),
       ...contentAccessOf({ engine, store, ids, clock, reader }),
       ...governed,
       remoteAgents: remoteAgents({ agents, engine, ledger: reader }),
-      ...externalActionsOf(components, { store, reader }),
+      ...externalActionsOf(components, store),
     };
-    const hooks = await createHookGate(components, { store, reader, options });
-    const control = await openControl(state, options, { ...actions, sessions: lazySessions(sessions), hooks, log });
+    const sessions = lazySessions({ get: () => features.get('sessions') });
+    const hooks = options.hooks === true ? await features.get('hookGate') : null;
+    const control = await openControl(state, options, { ...actions, sessions, hooks, log });
     opened.push(() => control?.close());
     runRecords.open();
     await replayPoints?.open((tree_id, work) => engine.inspect(tree_id, work));
@@ -222,17 +219,17 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       },
       restart: () => engine.restart(),
       ...createReadiness({ components, reader, keys, externalHeadStore, options }),
-      upstreams: upstreams.problems,
+      upstreams: added.problems,
       ...policyAccessOf(components),
       control,
       ...actions,
-      ...loopActionsOf({ ...components, store, reader }),
+      ...loopActionsOf(components),
       submit: (run_id, raw, submitOptions) => agents.submit(run_id, raw, submitOptions),
       respond: (run_id, raw, submitOptions) => agents.respond(run_id, raw, submitOptions),
       agent: (run_id) => agents.find(run_id),
       nextTimer: (run_id) => findNextTimer(components, run_id),
-      highRiskRun: async (run_id) => (await highRisk.get()).find(run_id),
-      sessions: lazySessions(sessions),
+      highRiskRun: async (run_id) => (await features.get('highRiskRuns')).find(run_id),
+      sessions,
       hooks,
       ledger: reader,
       replay: (run_id) => reader.replay(run_id),
@@ -260,26 +257,6 @@ async function openControl(
   return tryServeControl(state.control, { ...host, contract });
 }
 
-const NO_UPSTREAMS: Upstreams = { tools: [], problems: [], close: () => Promise.resolve() };
-
-/** The connections to the upstream servers that the options name. */
-async function openUpstreams(options: TurnpikeOptions): Promise<Upstreams> {
-  if (options.upstreams === undefined || options.upstreams === false) return NO_UPSTREAMS;
-  return (await import('../features/upstreams/open-upstreams.js')).openUpstreams(options);
-}
-
-/** The tools of coding agents, which are decided here and executed by their clients. */
-async function nativeToolsFor({ hooks }: TurnpikeOptions): Promise<readonly Tool[]> {
-  if (hooks !== true) return [];
-  return (await import('../features/hooks/gate/native-tool-definitions.js')).nativeTools();
-}
-
-const createReader = (
-  { store, externalHeadStore }: StorageEnvironment,
-  { history, pace, overlay }: TurnpikeComponents,
-): LedgerReader =>
-  new LedgerReader(store, externalHeadStore, { history, pace, ...(overlay === undefined ? {} : { overlay }) });
-
 /**
  * Closes every component, the newest first, even if one of them fails.
  * @throws the first error, at the end
@@ -297,70 +274,37 @@ async function closeAll(opened: CloseStep[]): Promise<void> {
 }
 
 /** The operations that the control socket offers too. */
-const agentActionsOf = (
-  { agents, engine, highRisk, ids }: TurnpikeComponents,
-  { store, reader: ledger }: ReadableStore,
-): Pick<Turnpike, 'startAgent' | 'promote' | 'export' | 'approve' | 'resolve'> => ({
+const agentActionsOf = ({
+  agents,
+  engine,
+  features,
+  ledger,
+}: TurnpikeComponents): Pick<Turnpike, 'startAgent' | 'promote' | 'export' | 'approve' | 'resolve'> => ({
   startAgent: ({ key, ...agentOptions } = {}) =>
     key === undefined
       ? agents.start(agentOptions)
       : startBoundRun({ agents, engine, ledger }, { ...agentOptions, key }),
-  promote: async (promotion) => (await highRisk.get()).promote(promotion),
-  export: async (bundle) => (await highRisk.get()).export(bundle),
-  approve: async (ballot) => {
-    const { submitBallot } = await import('../features/promotions/ballots.js');
-    return submitBallot({ engine, store, ids }, ballot);
-  },
-  resolve: async (resolution) => {
-    const { resolveOutcome } = await import('../features/promotions/ballots.js');
-    return resolveOutcome({ engine, store, ids }, resolution);
-  },
+  promote: async (promotion) => (await features.get('highRiskRuns')).promote(promotion),
+  export: async (bundle) => (await features.get('highRiskRuns')).export(bundle),
+  approve: async (ballot) => (await features.get('ballots')).submit(ballot),
+  resolve: async (resolution) => (await features.get('ballots')).resolve(resolution),
 });
 
-type ReadableStore = Pick<StorageEnvironment, 'store'> & { readonly reader: LedgerReader };
-
-type LoopParts = TurnpikeComponents & ReadableStore;
-
-const loopActionsOf = (parts: LoopParts): Pick<Turnpike, 'runAgent' | 'requests' | 'approvalOf'> => ({
-  runAgent: (agent, run, options = {}) => parts.keepAlive(runAgentOn(parts, agent, run, options)),
+const loopActionsOf = (parts: TurnpikeComponents): Pick<Turnpike, 'runAgent' | 'requests' | 'approvalOf'> => ({
+  runAgent: (agent, run, options = {}) =>
+    parts.keepAlive(parts.features.get('agentLoops').then((loops) => loops.run(agent, run, options))),
   requests: (run_id) => new RunRequests(parts.engine, parts.clock).list(run_id),
   approvalOf: (run_id, raw) => new RunRequests(parts.engine, parts.clock).approvalOf(run_id, payloadBytes(raw)),
 });
 
 /** What is decided here and executed by the caller. */
-function externalActionsOf(
-  { agents, engine, ids }: TurnpikeComponents,
-  { store, reader }: ReadableStore,
-): Pick<Turnpike, 'decide' | 'report'> {
-  const decisions = new LazyPart(async () => {
-    const feature = await import('../features/decisions/decisions.js');
-    return new feature.Decisions({ agents, engine, ids, ledger: reader });
-  });
-  return {
-    decide: async (request) => (await decisions.get()).decide(request),
-    report: (report) => reportAction({ engine, store }, report),
-  };
-}
-
-async function runAgentOn(
-  { engine, clock, ids, store, reader }: LoopParts,
-  agent: Agent,
-  run: AgentRun,
-  options: RunAgentOptions,
-): Promise<AgentLoopReport> {
-  const [{ runAgent }, { agentSchemas }, { readHistory }] = await Promise.all([
-    import('../features/models/run-agent.js'),
-    import('../features/models/agent-schemas.js'),
-    import('../features/models/run-history.js'),
-  ]);
-  const requests = new RunRequests(engine, clock);
-  const runReader: RunReader = {
-    schemas: await agentSchemas(reader, run),
-    findRequest: (run_id, payload) => requests.find(run_id, payload),
-    readHistory: (run_id) => readHistory({ engine, store }, run_id),
-  };
-  return runAgent(agent, run, { clock, ids, ...options, reader: runReader });
-}
+const externalActionsOf = (
+  { engine, features }: TurnpikeComponents,
+  store: StorageEnvironment['store'],
+): Pick<Turnpike, 'decide' | 'report'> => ({
+  decide: async (request) => (await features.get('decisions')).decide(request),
+  report: (report) => reportAction({ engine, store }, report),
+});
 
 const contentAccessOf = (
   environment: Parameters<typeof readRequest>[0],

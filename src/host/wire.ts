@@ -34,22 +34,20 @@ import { BoundedCalls } from '../runtime/effects/bounded-calls.js';
 import { CallLog } from '../runtime/effects/call-log.js';
 import { comparedOverlay } from './compared-overlay.js';
 import { httpDecisionService } from '../system/network/http-decision-service.js';
-import { EffectGateway, type StartedRunEffects } from './effect-gateway.js';
-import type { ExportEffects, ExportParts } from '../features/exports/export-effects.js';
+import { EffectGateway } from './effect-gateway.js';
+import { FEATURES } from '../features/declare-features.js';
 import { RecordEffects } from '../runtime/effects/record-effects.js';
 import { ReplayPointRecorder, type ReplayPointRecorderOptions } from '../runtime/ledger/replay-point-recorder.js';
-import type { HighRiskRuns } from '../features/promotions/high-risk-runs.js';
 import { makeFolder } from '../home/home.js';
 import type { HomePaths, KeyFolder, LocalState, SandboxVolume } from '../home/home-paths.js';
 import { resolveInterpretation } from './interpretation.js';
-import { LazyPart } from './lazy-part.js';
 import { createLedgerChecks } from './ledger-checks.js';
 import type { EngineObservation } from '../runtime/engine-observation.js';
 import { readLedgerSigner } from '../home/ledger-key.js';
+import { FeatureParts } from './feature-parts.js';
+import type { HostAccess } from '../runtime/host-feature.js';
+import { LedgerReader } from '../runtime/ledger/ledger-reader.js';
 import { PolicyCache } from '../runtime/policy-cache.js';
-import type { CheckEffects } from '../features/sessions/checks/check-effects.js';
-import type { SessionRuns } from '../features/sessions/session-runs.js';
-import { installedFeatures } from '../kernel/tree-feature.js';
 import { AdmittedEngine } from '../runtime/storage/admitted-engine.js';
 import { StorageGuard } from '../runtime/storage/storage-guard.js';
 import { RunRecordWriter } from '../runtime/ledger/run-record-writer.js';
@@ -65,10 +63,10 @@ export interface TurnpikeComponents {
   readonly policyCache: PolicyCache;
   readonly engine: TreeEngine;
   readonly agents: Agents;
-  /** Created with the first promotion or export, or the first search for one. */
-  readonly highRisk: LazyPart<HighRiskRuns>;
-  /** Created with the first call of a session. */
-  readonly sessions: LazyPart<SessionRuns>;
+  /** The parts of features. */
+  readonly features: FeatureParts;
+  /** The reader of the ledger, as callers have it. */
+  readonly ledger: LedgerReader;
   readonly runRecords: RunRecordWriter;
   readonly history: HistoryCache | null;
   /** The emergency overlay; undefined without a place for one. */
@@ -110,32 +108,16 @@ export function wire(
   const records = new RecordEffects(store.records, options.targets ?? []);
   opened.push(() => records.close());
   const calls = new BoundedCalls(clock, new CallLog(log, (tree_id) => engine.peek(tree_id)));
-  const exportRoot = exportRootOf(options, state);
-  const signer = () => (keys === null ? null : readLedgerSigner(keys.ledgerKey));
-  const exports = lazyExports({ store, log, root: exportRoot, head: () => engine.head(), signer });
   const secrets = environment.secrets ?? createSecrets(keys);
   const commands = createCommandRunner(options, { home, keys, state }, log);
-  const checkEffects = new LazyPart(async () => {
-    const feature = await import('../features/sessions/checks/check-effects.js');
-    return new feature.CheckEffects({ commands, review: options.reviewer ?? null, calls, secrets, log });
-  });
-  const checks = lazyChecks(checkEffects);
-  const points = new LazyPart(async () => {
-    const feature = await import('../features/decision-points/ask-decision-points.js');
-    return new feature.DecisionPoints(httpDecisionService, clock, log);
-  });
-  const decisionPoints = { ask: async (query: DecisionQuery) => (await points.get()).ask(query) };
-  const executors = { sandbox, records, exports, checks, calls, decisionPoints };
+  const features = new FeatureParts(FEATURES, () => access);
+  const decisionPoints = { ask: async (query: DecisionQuery) => (await features.get('decisionPoints')).ask(query) };
+  const executors = { sandbox, records, calls, features: features.effects, decisionPoints };
   const gateway = new EffectGateway({ ...executors, registrations: options, traces: effectTraces });
   const effects = observation.measureEffects(gateway);
   const source = options.policies ?? policySource(options.contract ?? shippedContract());
   const policyCache = new PolicyCache(source, clock, catalogue);
-  const common = { policyCache, store, ids, telemetry: tracing };
-  const agents = new Agents({ ...common, log, keepAlive });
-  const highRisk = new LazyPart(async () => {
-    const feature = await import('../features/promotions/high-risk-runs.js');
-    return new feature.HighRiskRuns({ ...common, engine: admitted, clock, catalogue, pace, exports: exportRoot });
-  });
+  const agents = new Agents({ policyCache, store, ids, telemetry: tracing, log, keepAlive });
   const overlay = createOverlay(options, { home, keys, state });
   const runRecords = new RunRecordWriter({ store, clock, log, defer });
   opened.push(() => runRecords.close());
@@ -143,48 +125,42 @@ export function wire(
   opened.push(() => history?.close());
   const replayPoints = history === null ? null : createReplayPointRecorder(history, environment, { log, defer });
   opened.push(() => replayPoints?.close());
-  const sessions = new LazyPart(async () => {
-    const feature = await import('../features/sessions/open-sessions.js');
-    return feature.openSessions({ store, policyCache, ids, clock, pace, secrets }, admitted);
-  });
   const restarts = options.restarts === 'automatic' ? new AutomaticRestarts(clock, log) : null;
   const readClock = options.clock === undefined ? watchSystemClock() : null;
   const storage = createStorageGuard(environment, options, { clock, log });
-  const parts = { agents, storage, highRisk, sessions, runRecords, replayPoints, restarts, log };
+  const parts = { agents, storage, features, runRecords, replayPoints, restarts, log };
   const listener = createListener(parts, options);
   const engineParts = { clock, log, effects, secrets, listener, defer, replayPoints, overlay, tickObserver };
   const beforeRecovery = storage.withReserve(createLedgerChecks(environment, records, log));
   const engine = createEngine(environment, options, { ...engineParts, beforeRecovery, meter: storage });
   opened.push(() => calls.abort());
   opened.push(() => engine.stop());
-  opened.push(() => checkEffects.close((part) => part.abort()));
+  opened.push(...features.abortSteps);
   opened.push(() => restarts?.close());
   const admitted = new AdmittedEngine(engine, storage);
   agents.attach(admitted);
-  return { ...parts, engine: admitted, policyCache, history, overlay, readClock, ids, clock, pace, keepAlive };
-}
-
-/**
- * The executor of the checks of sessions, which the first check creates. An effect of a feature comes from a tree that
- * was folded here, so its feature is installed.
- */
-const lazyChecks = (effects: LazyPart<CheckEffects>): StartedRunEffects => ({
-  has: ({ action }) => installedFeatures().some(({ startedTools = {} }) => Object.hasOwn(startedTools, action)),
-  run: async (effect) => (await effects.get()).run(effect),
-  settle: async (effect) => (await effects.get()).settle(effect),
-});
-
-/** The executor of exports, which the first export creates. */
-function lazyExports(parts: ExportParts): Pick<ExportEffects, 'run' | 'settle'> {
-  const effects = new LazyPart(async () => {
-    const feature = await import('../features/exports/export-effects.js');
-    return new feature.ExportEffects(parts);
-  });
-  return {
-    run: async (effect) => (await effects.get()).run(effect),
-    settle: async (effect) => (await effects.get()).settle(effect),
+  const ledger = createReader(environment, { history, pace, overlay });
+  const access: HostAccess = {
+    ...{ engine: admitted, agents, store, ledger, policyCache, catalogue, calls, commands, secrets },
+    ...{ ids, clock, pace, log, telemetry: tracing, decisionService: httpDecisionService },
+    signer: () => (keys === null ? null : readLedgerSigner(keys.ledgerKey)),
+    exports: exportRootOf(options, state),
+    review: options.reviewer ?? null,
   };
+  return { ...parts, ledger, engine: admitted, policyCache, history, overlay, readClock, ids, clock, pace, keepAlive };
 }
+
+interface ReaderParts {
+  readonly history: HistoryCache | null;
+  readonly pace: Pace;
+  readonly overlay: OverlaySource | undefined;
+}
+
+const createReader = (
+  { store, externalHeadStore }: StorageEnvironment,
+  { history, pace, overlay }: ReaderParts,
+): LedgerReader =>
+  new LedgerReader(store, externalHeadStore, { history, pace, ...(overlay === undefined ? {} : { overlay }) });
 
 interface WiredEngineParts extends Omit<EngineParts, 'store' | 'externalHeadStore' | 'overlay' | 'commitObserver'> {
   readonly overlay: OverlaySource | undefined;
@@ -218,22 +194,22 @@ function createReplayPointRecorder(
 
 type ListenerParts = Pick<
   TurnpikeComponents,
-  'agents' | 'storage' | 'highRisk' | 'runRecords' | 'replayPoints' | 'restarts' | 'log'
+  'agents' | 'storage' | 'features' | 'runRecords' | 'replayPoints' | 'restarts' | 'log'
 >;
 
 const createListener = (
-  { agents, storage, highRisk, runRecords, replayPoints, restarts, log }: ListenerParts,
+  { agents, storage, features, runRecords, replayPoints, restarts, log }: ListenerParts,
   { onLedgerFailed }: Pick<TurnpikeOptions, 'onLedgerFailed'>,
 ): EngineListener => ({
   onEnded: (tree_id, ending) => {
     agents.onEnded(tree_id, ending);
-    highRisk.current?.onRunEnded(ending);
+    features.onRunEnded(ending);
     if (ending.run_id === tree_id) runRecords.onTreeEnded();
   },
   onFailed: (error) => {
     storage.releaseReserveIfLow();
     agents.onFailed(error);
-    highRisk.current?.onEngineFailed();
+    features.onEngineFailed();
     runRecords.stop();
     replayPoints?.stop();
     restarts?.onEngineFailed();

@@ -12,8 +12,8 @@ test('the page lists exactly the reasons for which a loop stops', () => {
     return literals.map(({ text }) => text);
   };
   const reasons = [
-    ...literalsOf('src/features/models/run-agent.ts', 'StopReason'),
-    ...literalsOf('src/features/models/loop-limits.ts', 'LimitReason'),
+    ...literalsOf('src/runtime/agents/agent-loop.ts', 'StopReason'),
+    ...literalsOf('src/runtime/agents/agent-loop.ts', 'LimitReason'),
   ];
   expect(
     tableOf('docs/agents.md', 'stop-reasons')

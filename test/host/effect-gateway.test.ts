@@ -15,6 +15,7 @@ import { ExportEffects } from '../../src/features/exports/export-effects.js';
 import { httpDecisionService } from '../../src/system/network/http-decision-service.js';
 import { DecisionPoints } from '../../src/features/decision-points/ask-decision-points.js';
 import { EffectGateway } from '../../src/host/effect-gateway.js';
+import type { EffectExecutor } from '../../src/runtime/host-feature.js';
 import { RecordEffects } from '../../src/runtime/effects/record-effects.js';
 import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
 import { winstonLog } from '../../src/system/winston-log.js';
@@ -89,6 +90,13 @@ test('S4-16 S4-19 S4-39: every action runs only in these kinds of runs', async (
   expect(kinds).toEqual(REACHABLE.map(([, , through]) => through));
 });
 
+const executorOf = (actions: readonly string[], executor: EffectExecutor) => ({
+  has: ({ action }: Effect) => actions.includes(action),
+  changesSandbox: false,
+  run: (effect: Effect) => executor.run(effect),
+  settle: (effect: Effect) => executor.settle(effect),
+});
+
 test('S4-19 S4-81: an executor does nothing for an effect without an allow', () => {
   bench = null;
   const made = service();
@@ -96,19 +104,19 @@ test('S4-19 S4-81: an executor does nothing for an effect without an allow', () 
   const log = winstonLog('silent');
   const calls = new BoundedCalls(new ManualClock(), new CallLog(log, () => Promise.resolve(null)));
   const commands = commandRunner({ root: '.', wall: 'off' });
+  const store = memoryStore();
   const gateway = new EffectGateway({
     sandbox,
     calls,
-    checks: new CheckEffects({ commands, review: null, calls, secrets: ephemeralKey(), log }),
     records: new RecordEffects(null, made.targets),
     decisionPoints: new DecisionPoints(httpDecisionService, new ManualClock(), log),
-    exports: new ExportEffects({
-      store: memoryStore(),
-      log,
-      head: () => memoryStore().head(),
-      signer: () => null,
-      root: '.',
-    }),
+    features: [
+      executorOf(['EXPORT_BUNDLE'], new ExportEffects({ store, log, engine: store, signer: () => null, exports: '.' })),
+      executorOf(
+        ['RUN_VERIFICATION', 'REVIEW_PHASE'],
+        new CheckEffects({ commands, review: null, calls, secrets: ephemeralKey(), log }),
+      ),
+    ],
     traces: null,
     registrations: { tools: made.tools, targets: made.targets, actions: [note] },
   });

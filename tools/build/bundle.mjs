@@ -97,11 +97,13 @@ const fromDist = (path) => relative('dist', path);
 const entries = [...targets.map((target) => target.default), bin.turnpike].map(fromDist);
 
 /**
- * What is loaded at the same time is one module: all commands of features, and what the host loads of one feature.
+ * What is loaded at the same time is one module: all commands of features, and what the host loads of one feature, by
+ * name or through the registry, which awaits it. The registry does not await what takes part in trees.
  * Otherwise each of them would have files of its own, and so would everything that only some of them share.
  */
 const LOADED_TOGETHER = [
   ['src/features/declare-features.js', /import\('(\.\/[\w-]+\/(commands)\/[\w-]+\.js)'\)/g],
+  ['src/features/declare-features.js', /(?<=await )import\('(\.\/([\w-]+)\/(?!commands\/)[\w/-]+\.js)'\)/g],
   ...readdirSync(join(COMPILED, 'src/host'), { recursive: true })
     .filter((name) => name.endsWith('.js'))
     .map((name) => [`src/host/${name}`, /import\('([./]+\/features\/([\w-]+)\/[\w/-]+\.js)'\)/g]),
@@ -114,10 +116,11 @@ for (const { path, pattern } of LOADED_TOGETHER) {
   }
 }
 const withGroups = (path, text) => {
-  const found = LOADED_TOGETHER.find((file) => file.path === path);
-  return found === undefined
-    ? text
-    : text.replaceAll(found.pattern, (_call, _module, group) => `import('loaded-together:${group}')`);
+  const patterns = LOADED_TOGETHER.filter((file) => file.path === path).map(({ pattern }) => pattern);
+  return patterns.reduce(
+    (rest, pattern) => rest.replaceAll(pattern, (_call, _module, group) => `import('loaded-together:${group}')`),
+    text,
+  );
 };
 const loadedTogether = {
   name: 'loaded-together',

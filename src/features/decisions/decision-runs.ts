@@ -5,19 +5,10 @@ import { canonicalJson } from '../../core/contract/canonical-json.js';
 import { sha256 } from '../../core/contract/hash.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import type { Agents } from '../../runtime/agents/agents.js';
+import type { DecisionCaller } from '../../runtime/agents/decision-request.js';
 import { keyedRoot, startKeyedRun } from '../../runtime/agents/keyed-runs.js';
 import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
 import type { LedgerReader } from '../../runtime/ledger/ledger-reader.js';
-
-/** For whom a decision is made. */
-export interface DecisionCaller {
-  readonly actor: string;
-  /** The person behind the actor, who cannot approve what it requests. */
-  readonly person?: string;
-  readonly role: string;
-  readonly lane?: string;
-  readonly case?: string;
-}
 
 export interface DecisionRunsParts {
   readonly agents: Agents;

@@ -3,7 +3,7 @@
 import Type, { type Static, type TSchema } from 'typebox';
 import type { JsonObject } from '../../core/contract/json.js';
 import { OneOf } from '../../core/contract/shapes.js';
-import type { ActionDecision, DecisionRequest } from './decisions.js';
+import type { ActionDecision, DecisionRequest } from '../../runtime/agents/decision-request.js';
 
 /** How many evaluations one request may have. */
 export const EVALUATIONS_MAX = 64;

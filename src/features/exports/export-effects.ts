@@ -9,12 +9,11 @@ import { closed, Identifier, OneOf, PolicyVersions, Timestamp } from '../../core
 import { isConforming } from '../../core/contract/validators.js';
 import { BagError, LedgerError, UsageError } from '../../core/errors.js';
 import { joinLabels, createLabel } from '../../core/policy/label-rules.js';
-import type { LedgerStore, LogHead } from '../../engine/ports/ledger/ledger-store.js';
-import type { Log } from '../../engine/ports/log.js';
+import type { TreeEngine } from '../../engine/tree-engine.js';
 import { CaseHistory } from '../../runtime/case/case-history.js';
 import { exportAudience } from '../../runtime/content/audience.js';
 import { findWithheldLanes } from '../../runtime/content/withheld-lanes.js';
-import type { BagSigner } from './bag-payload.js';
+import type { HostAccess } from '../../runtime/host-feature.js';
 import { assembleExportBag, settleExportBag, type ExportBagRequest, type ExportBagSummary } from './assemble-bag.js';
 import { resolveLocator } from '../../runtime/effects/export-root.js';
 import { makeFolder } from '../../home/home.js';
@@ -44,15 +43,9 @@ const ExportArgs = Type.Object(
   closed,
 );
 
-export interface ExportParts {
-  readonly store: LedgerStore;
-  readonly log: Log;
-  /** Returns the head of the log with everything committed so far. */
-  readonly head: () => Promise<LogHead>;
-  /** Returns the key of the ledger; null if it has none. */
-  readonly signer: () => BagSigner;
-  /** The folder of exports, or null. */
-  readonly root: string | null;
+/** The head of the log has everything committed so far. */
+export interface ExportParts extends Pick<HostAccess, 'store' | 'log' | 'signer' | 'exports'> {
+  readonly engine: Pick<TreeEngine, 'head'>;
 }
 
 export class ExportEffects {
@@ -66,12 +59,12 @@ export class ExportEffects {
     const approved = this.#parseExport(effect);
     if (approved === null) return { status: 'failed', cause: 'INTERNAL' };
     const { request, label, released } = approved;
-    const { store, log, head, signer } = this.#parts;
+    const { store, log, engine, signer } = this.#parts;
     try {
       // Approval may take days. Meanwhile, runs of the case may have read data that the export was not allowed to
       // contain.
       const { case_id } = request;
-      const history = new CaseHistory(store, { case_id, head: await head() });
+      const history = new CaseHistory(store, { case_id, head: await engine.head() });
       const currentLabel = await computeCaseLabel(store, history);
       if (joinLabels(label, currentLabel) !== label) return REFUSED;
       // The same applies to content that a lane withholds: it leaves only as approved.
@@ -103,7 +96,7 @@ export class ExportEffects {
 
   #parseExport(effect: Effect): ApprovedExport | null {
     try {
-      return parseExport(effect, this.#parts.root);
+      return parseExport(effect, this.#parts.exports);
     } catch (error) {
       if (!(error instanceof UsageError)) throw error;
       this.#parts.log.error('the destination of an export is invalid', { run_id: effect.run_id, error });

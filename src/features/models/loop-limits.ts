@@ -3,6 +3,7 @@
 import type { Outcome } from '../../core/contract/run/phase.js';
 import type { StepResponse } from '../../core/contract/run/response.js';
 import type { RequestOutcome } from '../../engine/ports/agent-exchange.js';
+import type { LimitReason, LoopCounts } from '../../runtime/agents/agent-loop.js';
 
 /** Limits of a loop. Whole numbers. */
 export interface LoopLimits {
@@ -16,17 +17,6 @@ export interface LoopLimits {
   readonly maxTokens: number | null;
 }
 
-/** Counts of a loop so far. */
-export interface LoopCounts {
-  readonly steps: number;
-  readonly denials: number;
-  readonly invalid: number;
-  readonly invalid_in_a_row: number;
-  readonly tokens: number;
-  /** Proposals whose tokens the agent did not report. */
-  readonly unreported: number;
-}
-
 export const INITIAL_COUNTS: LoopCounts = {
   steps: 0,
   denials: 0,
@@ -35,8 +25,6 @@ export const INITIAL_COUNTS: LoopCounts = {
   tokens: 0,
   unreported: 0,
 };
-
-export type LimitReason = 'max_steps' | 'max_denials' | 'max_invalid' | 'max_tokens' | 'tokens_unreported';
 
 /** Whether the agent gets another turn. If several limits are reached, the first in this order is reported. */
 export function decideNextTurn(counts: LoopCounts, limits: LoopLimits): 'ask' | LimitReason {

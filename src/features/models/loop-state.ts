@@ -4,7 +4,8 @@ import { parseOwnJson } from '../../core/contract/json/own-json.js';
 import type { StepResponse } from '../../core/contract/run/response.js';
 import type { AgentExchange, RequestOutcome } from '../../engine/ports/agent-exchange.js';
 import { appendExchange } from './conversation.js';
-import { countResponse, finalResponseOf, INITIAL_COUNTS, type LoopCounts } from './loop-limits.js';
+import type { LoopCounts } from '../../runtime/agents/agent-loop.js';
+import { countResponse, finalResponseOf, INITIAL_COUNTS } from './loop-limits.js';
 
 /** A proposal and its response. */
 export interface RecordedExchange {

@@ -9,6 +9,7 @@ import { RunError, usageError } from '../../core/errors.js';
 import type { Agent, AgentProposal, AgentSchemas, AgentTurn } from '../../engine/ports/agent-exchange.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { Ids } from '../../engine/ports/ids.js';
+import type { AgentLoopReport, RunAgentOptions, StopReason } from '../../runtime/agents/agent-loop.js';
 import type { AgentRun, RunEnding } from '../../runtime/agents/agent-run.js';
 import { createDeferred } from '../../runtime/deferred.js';
 import { PROMPT_BYTES_MAX } from '../../runtime/agents/notes.js';
@@ -16,37 +17,12 @@ import { checkTokens } from '../../runtime/agents/open-input.js';
 import { payloadBytes } from '../../runtime/agents/payload-bytes.js';
 import { awaitRequest, findPastOutcome, pauseFor, type RequestWaitResult } from './await-request.js';
 import { instructionsFor } from './instructions.js';
-import { decideNextTurn, type LimitReason, type LoopCounts } from './loop-limits.js';
+import { decideNextTurn } from './loop-limits.js';
 import { applyExchange, INITIAL_STATE, type LoopState, type RecordedExchange } from './loop-state.js';
 import type { RunHistory } from './run-history.js';
 import type { RunRequest } from '../../runtime/agents/run-requests.js';
-import { resolveLoopSettings, type RunAgentOptions, type LoopSettings } from './run-agent-options.js';
+import { resolveLoopSettings, type LoopSettings } from './loop-settings.js';
 import { watchRun, type RunWatch } from './run-watch.js';
-
-export type { RunAgentOptions } from './run-agent-options.js';
-
-/** Why a loop stopped. */
-export type StopReason =
-  | 'finished' // the agent proposed FINISH, and that succeeded
-  | 'run_ended' // the run ended otherwise: denied, cancelled by another caller, failed
-  | 'approval_pending' // the votes on a request did not come within `waitMs`; the run stays active
-  | LimitReason
-  | 'turn_timeout' // the agent did not answer in time
-  | 'agent_failed' // the agent threw, or returned a value that cannot be a proposal
-  | 'aborted'; // the caller's signal
-
-/** The result of a loop. */
-export interface AgentLoopReport {
-  readonly reason: StopReason;
-  /** The final answer in the agent's FINISH; null if it did not finish. */
-  readonly answer: string | null;
-  /** How many proposals were answered, denied and invalid, and their cost; the cost of `unreported` ones is unknown. */
-  readonly counts: LoopCounts;
-  /** How the run ended; null if it was left running. */
-  readonly ending: RunEnding | null;
-  /** For `agent_failed`, the error that the agent threw; else null. It may contain the agent's input. */
-  readonly error: unknown;
-}
 
 /** What a loop reads of its run. */
 export interface RunReader {

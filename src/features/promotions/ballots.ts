@@ -16,21 +16,26 @@ import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
 import { requireMembers } from '../../runtime/required-members.js';
 import { createNote, isPrintable } from '../../runtime/agents/notes.js';
 import { validateActor, validateRole, asPerson, checkInputId } from '../../runtime/agents/open-input.js';
-import type { Ballot, BallotResult, Resolution } from './high-risk-options.js';
+import type { Ballot, BallotResult, Ballots, Resolution } from '../../runtime/high-risk-options.js';
 import { countedPerson } from './requesting-actors.js';
 
 /** Where decisions are submitted, and where their effect is read. */
-export interface AnswerEnvironment {
+interface AnswerEnvironment {
   readonly engine: TreeEngine;
   readonly store: LedgerStore;
   readonly ids: Ids;
 }
 
+export const openBallots = (environment: AnswerEnvironment): Ballots => ({
+  submit: (ballot) => submitBallot(environment, ballot),
+  resolve: (resolution) => resolveOutcome(environment, resolution),
+});
+
 /**
  * @throws RunError RUN_UNKNOWN; INVALID_STATE_TRANSITION for a run that accepts no votes now
  * @throws UsageError for an input id that another ballot has
  */
-export async function submitBallot(environment: AnswerEnvironment, given: Ballot): Promise<readonly BallotResult[]> {
+async function submitBallot(environment: AnswerEnvironment, given: Ballot): Promise<readonly BallotResult[]> {
   requireMembers(given, { run: 'text', digests: 'texts', decision: 'text', actor: 'text', role: 'text' });
   const { run, digests, decision, actor, role, person = actor, identity, inputId } = given;
   checkInputId(run, inputId);
@@ -65,7 +70,7 @@ const isOfCodingAgent = (tree: Tree | null, run: string): boolean =>
 const COUNTED_RULES = new Set(['approval.accepted', 'approval.granted', 'approval.rejected']);
 
 /** @throws RunError RUN_UNKNOWN; INVALID_STATE_TRANSITION for a run whose outcome is known */
-export async function resolveOutcome(environment: AnswerEnvironment, resolution: Resolution): Promise<void> {
+async function resolveOutcome(environment: AnswerEnvironment, resolution: Resolution): Promise<void> {
   requireMembers(resolution, { run: 'text', outcome: 'text', actor: 'text', role: 'text' });
   const { run, outcome, actor, role, note = '' } = resolution;
   const actorRef = { actor_type: 'human', actor_id: validateActor(actor) } as const;

@@ -39,7 +39,7 @@ import { cancelRun } from './cancel-run.js';
 import type { PromotedRecord } from './content-search.js';
 import { locatorOf } from '../../runtime/effects/export-root.js';
 import { computeCaseLabel } from '../../runtime/case/case-label.js';
-import type { CancellableRun, ExportOptions, PromoteOptions, RunStarter } from './high-risk-options.js';
+import type { CancellableRun, ExportOptions, PromoteOptions, RunStarter } from '../../runtime/high-risk-options.js';
 
 interface HighRiskParts {
   readonly engine: TreeEngine;

@@ -3,7 +3,7 @@
 
 import { isJsonObject, type Json } from '../../core/contract/json.js';
 import { isSchemaInstance } from '../../core/contract/policy/registered-schema.js';
-import type { WalkedSchema } from './weaken-schema.js';
+import type { WalkedSchema } from '../../runtime/effects/weaken-schema.js';
 
 /** Limit of the work. Each part of a schema counts once for every value that it is applied to. */
 const STEPS_MAX = 500_000;

@@ -12,6 +12,7 @@ import type { Clock } from '../../engine/ports/clock.js';
 import type { Log } from '../../engine/ports/log.js';
 import type { UpstreamConnector } from '../../engine/ports/effects/upstream.js';
 import type { Tool } from '../../runtime/effects/define-effects.js';
+import type { AddedTools, UpstreamProblem } from '../../runtime/effects/tools-of-features.js';
 import type { ToolListing } from './tool-definitions.js';
 import { configProblem } from './upstream-files.js';
 import { UpstreamServerClient } from './upstream-server-client.js';
@@ -26,21 +27,6 @@ export interface UpstreamDeps {
   readonly connect?: UpstreamConnector;
   /** Aborts the survey and closes all connections. */
   readonly signal?: AbortSignal;
-}
-
-/** Why a tool of an upstream server, or the whole server, is not available. */
-export interface UpstreamProblem {
-  readonly server: string;
-  /** The name as lanes list it; null if the problem concerns the whole server. */
-  readonly tool: string | null;
-  readonly problem:
-    | 'unreachable' // the server cannot be started, reached or read
-    | 'unusable' // the name, definition or schema of the tool is not supported
-    | 'not_pinned' // no operator has pinned the tool
-    | 'changed' // the definition differs from the pinned one
-    | 'missing'; // the tool is pinned, but the server no longer lists it
-  /** One line, for people. */
-  readonly message: string;
 }
 
 /** A tool that agents can call if its pin matches its definition. */
@@ -64,14 +50,6 @@ export interface UpstreamSurvey {
   close(): Promise<void>;
 }
 
-export interface Upstreams {
-  /** The pinned tools, for `openTurnpike`, in addition to those of the service. */
-  readonly tools: readonly Tool[];
-  readonly problems: readonly UpstreamProblem[];
-  /** Closes every connection and ends every process that was started. */
-  close(): Promise<void>;
-}
-
 /**
  * Connects to every server of the configuration. A tool whose definition matches its pin becomes a tool of CALL_TOOL.
  * Every other tool is a problem and does not exist for agents. An unreachable server does not affect the others.
@@ -81,7 +59,7 @@ export async function connectUpstreams(
   config: UpstreamsConfig,
   pins: UpstreamPins,
   deps: UpstreamDeps,
-): Promise<Upstreams> {
+): Promise<AddedTools> {
   const survey = await surveyUpstreams(config, pins, deps);
   for (const { server, tool, problem, message } of survey.problems) {
     deps.log.warn('an upstream tool is not available', { server, tool, problem, message });

@@ -3,28 +3,18 @@ import { systemClock } from '../../system/system-clock.js';
 import { winstonLog } from '../../system/winston-log.js';
 import { UPSTREAMS_FILE } from '../../core/contract/policy/upstreams.js';
 import { usageError } from '../../core/errors.js';
-import type { Clock } from '../../engine/ports/clock.js';
-import type { Log } from '../../engine/ports/log.js';
-import { connectUpstreams, type Upstreams } from './connect-upstreams.js';
+import type { AddedTools, FeatureToolOptions } from '../../runtime/effects/tools-of-features.js';
+import { connectUpstreams } from './connect-upstreams.js';
 import { readUpstreams } from './upstream-files.js';
 
-/** The options of `openTurnpike` that concern upstream servers. */
-export interface UpstreamOptions {
-  /** `true`: the servers of upstreams.json in the contract folder. A path: those of that folder. Default: none. */
-  readonly upstreams?: boolean | string;
-  readonly contract?: string;
-  readonly clock?: Clock;
-  readonly log?: Log;
-}
-
-const NO_UPSTREAMS: Upstreams = { tools: [], problems: [], close: () => Promise.resolve() };
+const NO_UPSTREAMS: AddedTools = { tools: [], problems: [], close: () => Promise.resolve() };
 
 /**
  * Connects to the upstream servers of a deployment. An unreachable server is a problem in the result, not an error.
  * @throws UsageError if there is no upstreams.json
  * @throws PolicyError if a file cannot be used
  */
-export async function openUpstreams(options: UpstreamOptions): Promise<Upstreams> {
+export async function openUpstreams(options: FeatureToolOptions): Promise<AddedTools> {
   const { upstreams = false, contract, clock = systemClock(), log = winstonLog('warn') } = options;
   if (upstreams === false) return NO_UPSTREAMS;
   const folder = upstreams === true ? contract : upstreams;

@@ -5,9 +5,9 @@ import { isJsonObject, type Json, type JsonObject } from '../../core/contract/js
 import { isSchemaInstance } from '../../core/contract/policy/registered-schema.js';
 import { ActionFailedError } from '../../core/errors.js';
 import { attachToolExplanation } from '../../runtime/effects/tool-explanation.js';
-import { encodeOutput, type ConvertedSchema } from './convert-schema.js';
+import { encodeOutput, type ConvertedSchema } from '../../runtime/effects/convert-schema.js';
 import { isConformingValue } from './conforming-value.js';
-import type { WalkedSchema } from './weaken-schema.js';
+import type { WalkedSchema } from '../../runtime/effects/weaken-schema.js';
 
 const CONTENT_MAX = 1_000;
 /** Bytes of an answer that are reserved for members other than content. */

@@ -10,11 +10,16 @@ import { isConforming } from '../../core/contract/validators.js';
 import { ActionNotExecutedError } from '../../core/errors.js';
 import { defineTool, type Tool } from '../../runtime/effects/define-effects.js';
 import type { UpstreamToolDefinition } from './tool-definitions.js';
-import { decodeInput, anyJsonSchema, convertInputSchema, convertOutputSchema } from './convert-schema.js';
+import {
+  decodeInput,
+  anyJsonSchema,
+  convertInputSchema,
+  convertOutputSchema,
+} from '../../runtime/effects/convert-schema.js';
 import { toToolResult, toolResultSchema } from './tool-result.js';
 import type { UpstreamServerClient } from './upstream-server-client.js';
 import { isConformingValue } from './conforming-value.js';
-import { printableText, weakenSchema, type WalkedSchema } from './weaken-schema.js';
+import { printableText, weakenSchema, type WalkedSchema } from '../../runtime/effects/weaken-schema.js';
 
 const TIMEOUT_MS_DEFAULT = 30_000;
 const RESULT_BYTES_DEFAULT = 1_048_576;

@@ -7,7 +7,7 @@ import type { TraceCarrier } from '../../core/contract/trace-context.js';
 import { InvariantError, LedgerError, RunError } from '../../core/errors.js';
 import type { AgentRun, RunEnding, SubmitOptions } from '../../runtime/agents/agent-run.js';
 import type { ActionReport } from '../../runtime/agents/action-reports.js';
-import type { ActionDecision, DecisionRequest } from '../../features/decisions/decisions.js';
+import type { ActionDecision, DecisionRequest } from '../../runtime/agents/decision-request.js';
 import type { ApprovedRequest } from '../../runtime/ledger/pending-approvals.js';
 import { splitLines } from './split-lines.js';
 import type { ReadRequestOptions } from '../../runtime/content/read-content.js';
@@ -42,7 +42,7 @@ import type {
   HighRiskRun,
   PromoteOptions,
   Resolution,
-} from '../../features/promotions/high-risk-options.js';
+} from '../../runtime/high-risk-options.js';
 import { payloadBytes } from '../../runtime/agents/payload-bytes.js';
 import type { RemoteAgents } from '../../runtime/agents/remote-agents.js';
 import { remoteSessions } from '../../features/sessions/remote-sessions.js';

@@ -18,7 +18,7 @@ import {
 import { toWireError } from './control-errors.js';
 import type { HookRequest } from './hook-request.js';
 import type { ActionReport } from '../../runtime/agents/action-reports.js';
-import type { ActionDecision, DecisionRequest } from '../../features/decisions/decisions.js';
+import type { ActionDecision, DecisionRequest } from '../../runtime/agents/decision-request.js';
 import type { HookGate } from '../../features/hooks/gate/hook-gate.js';
 import type { EraseOptions, ErasureReport } from '../../runtime/ledger/erase-case.js';
 import type {
@@ -28,7 +28,7 @@ import type {
   HighRiskRun,
   PromoteOptions,
   Resolution,
-} from '../../features/promotions/high-risk-options.js';
+} from '../../runtime/high-risk-options.js';
 import type { RemoteAgents } from '../../runtime/agents/remote-agents.js';
 import type { SessionRequest } from '../../features/sessions/session-request.js';
 import type { Sessions } from '../../features/sessions/sessions.js';

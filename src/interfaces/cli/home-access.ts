@@ -16,7 +16,7 @@ import type { ProgressReporter } from '../../engine/ports/progress.js';
 import type { Telemetry } from '../../engine/ports/telemetry.js';
 import { contractFolder } from '../../runtime/shipped-contract.js';
 import { countReads } from '../../runtime/ledger/count-reads.js';
-import type { ExportOptions, HighRiskRun, PromoteOptions } from '../../features/promotions/high-risk-options.js';
+import type { ExportOptions, HighRiskRun, PromoteOptions } from '../../runtime/high-risk-options.js';
 import { openEnvironment, openTurnpikeIn, type Turnpike, type TurnpikeOptions } from '../../host/turnpike.js';
 import type { ConfiguredOptions } from '../../host/configuration/turnpike-configuration.js';
 import type { CommandArguments } from './command.js';

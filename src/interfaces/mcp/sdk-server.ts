@@ -9,7 +9,7 @@ import {
   type Tool,
 } from '@modelcontextprotocol/server';
 import { drawToken } from '../../stores/keys/access-token.js';
-import { IDEMPOTENCY_KEY } from '../../features/upstreams/mcp/idempotency-key.js';
+import { IDEMPOTENCY_KEY } from '../../core/contract/idempotency-key.js';
 import { parseOwnJson } from '../../core/contract/json/own-json.js';
 import type { JsonObject } from '../../core/contract/json.js';
 import { agentTrace } from '../../core/contract/trace-context.js';

@@ -12,8 +12,8 @@ import {
   decodeInput,
   encodeInput,
   type ConvertedInput,
-} from '../../features/upstreams/convert-schema.js';
-import { printableText, weakenSchema } from '../../features/upstreams/weaken-schema.js';
+} from '../../runtime/effects/convert-schema.js';
+import { printableText, weakenSchema } from '../../runtime/effects/weaken-schema.js';
 
 /** What the policy of a service has to know about a tool, and no SDK says. */
 export interface ToolFacts {

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
 import { defineExternalTool } from '../../../src/runtime/effects/define-effects.js';
-import type { ActionDecision, DecisionRequest } from '../../../src/features/decisions/decisions.js';
+import type { ActionDecision, DecisionRequest } from '../../../src/runtime/agents/decision-request.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';
 import { CASE_AGENT, service, serviceEdit } from '../../fixtures/service.js';
 

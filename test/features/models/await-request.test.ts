@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { MockLanguageModelV3 } from 'ai/test';
 import { systemClock } from '../../../src/system/system-clock.js';
 import type { AgentRun } from '../../../src/runtime/agents/agent-run.js';
-import type { RunAgentOptions } from '../../../src/features/models/run-agent.js';
+import type { RunAgentOptions } from '../../../src/runtime/agents/agent-loop.js';
 import type { RunRequest } from '../../../src/runtime/agents/run-requests.js';
 import { createDeferred } from '../../../src/runtime/deferred.js';
 import { Bench } from '../../fixtures/bench.js';

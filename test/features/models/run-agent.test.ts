@@ -10,7 +10,7 @@ import type { StepTrace } from '../../../src/core/contract/run/step-trace.js';
 import type { Agent, AgentProposal, AgentTurn } from '../../../src/engine/ports/agent-exchange.js';
 import type { AgentRun } from '../../../src/runtime/agents/agent-run.js';
 import { defineTool } from '../../../src/runtime/effects/define-effects.js';
-import type { RunAgentOptions } from '../../../src/features/models/run-agent.js';
+import type { RunAgentOptions } from '../../../src/runtime/agents/agent-loop.js';
 import { Bench } from '../../fixtures/bench.js';
 import { contentBy } from '../../fixtures/content.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { runInNewContext } from 'node:vm';
 import { createCatalogue, NO_REGISTRATIONS } from '../../../src/core/contract/policy/catalogue.js';
 import type { ContentChecks } from '../../../src/core/contract/policy/content-checks.js';
-import type { PromoteOptions } from '../../../src/features/promotions/high-risk-options.js';
+import type { PromoteOptions } from '../../../src/runtime/high-risk-options.js';
 import { systemPace } from '../../../src/system/system-pace.js';
 import { CaseHistory } from '../../../src/runtime/case/case-history.js';
 import { findCarriedOver, ContentSearch, RECORD_CHARS_MAX } from '../../../src/features/promotions/content-search.js';

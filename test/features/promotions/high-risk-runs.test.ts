@@ -14,7 +14,7 @@ import { winstonLog } from '../../../src/system/winston-log.js';
 import type { AuditEvent } from '../../../src/core/contract/run/audit-event.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
 import type { PendingApproval } from '../../../src/runtime/ledger/ledger-reader.js';
-import type { ExportOptions, PromoteOptions } from '../../../src/features/promotions/high-risk-options.js';
+import type { ExportOptions, PromoteOptions } from '../../../src/runtime/high-risk-options.js';
 import { noteVerifier } from '../../../src/core/ledger/proof/signed-note.js';
 import { defineTarget, defineTool } from '../../../src/runtime/effects/define-effects.js';
 import { verifyExportBag } from '../../../src/features/exports/verify/verify-export-bag.js';

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import type { ActionFailedError } from '../../../src/core/errors.js';
 import { toolExplanationOf } from '../../../src/runtime/effects/tool-explanation.js';
-import { anyJsonSchema } from '../../../src/features/upstreams/convert-schema.js';
+import { anyJsonSchema } from '../../../src/runtime/effects/convert-schema.js';
 import { toToolResult } from '../../../src/features/upstreams/tool-result.js';
 
 const SHAPE = { walked: null, structured: anyJsonSchema(), bytesMax: 10_000 };

@@ -5,7 +5,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js';
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import { manifestPolicySource } from '../../../src/home/policy/manifest-policy-source.js';
-import { IDEMPOTENCY_KEY } from '../../../src/features/upstreams/mcp/idempotency-key.js';
+import { IDEMPOTENCY_KEY } from '../../../src/core/contract/idempotency-key.js';
 import { winstonLog } from '../../../src/system/winston-log.js';
 import type { StepTrace } from '../../../src/core/contract/run/step-trace.js';
 import {

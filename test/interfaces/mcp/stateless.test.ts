@@ -6,7 +6,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { drawToken } from '../../../src/stores/keys/access-token.js';
-import { IDEMPOTENCY_KEY } from '../../../src/features/upstreams/mcp/idempotency-key.js';
+import { IDEMPOTENCY_KEY } from '../../../src/core/contract/idempotency-key.js';
 import { createDeferred } from '../../../src/runtime/deferred.js';
 import type { McpOptions } from '../../../src/interfaces/mcp/mcp-service.js';
 import { serveHttp, type McpHttpServer } from '../../../src/interfaces/mcp/serve-http.js';

@@ -4,7 +4,7 @@
 import Type, { type Static } from 'typebox';
 import { CaseId, closed, Identifier } from '../../../core/contract/shapes.js';
 import type { Principal } from '../../../engine/ports/token-book.js';
-import type { ActionDecision } from '../decisions.js';
+import type { ActionDecision } from '../../../runtime/agents/decision-request.js';
 import {
   completed,
   evaluateAll,

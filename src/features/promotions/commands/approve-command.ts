@@ -1,7 +1,7 @@
 import { usageError } from '../../../core/errors.js';
 import { BALLOT_DIGESTS_MAX } from '../../../core/contract/run/approval.js';
 import { APPROVAL_RULES } from '../../../core/contract/run/approval-rules.js';
-import type { Ballot, BallotResult, HighRiskRun } from '../high-risk-options.js';
+import type { Ballot, BallotResult, HighRiskRun } from '../../../runtime/high-risk-options.js';
 import type { Turnpike } from '../../../host/turnpike.js';
 import { quoteArgument, commandUsageError } from '../../../interfaces/cli/arguments.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../../interfaces/cli/command.js';

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import type { ExportOptions } from '../high-risk-options.js';
+import type { ExportOptions } from '../../../runtime/high-risk-options.js';
 import { quoteArgument, commandUsageError } from '../../../interfaces/cli/arguments.js';
 import { NO_OPERANDS, type CommandArguments, type CliCommand } from '../../../interfaces/cli/command.js';
 import { locateExports } from '../../../home/store-home.js';

@@ -1,4 +1,4 @@
-import type { Resolution } from '../high-risk-options.js';
+import type { Resolution } from '../../../runtime/high-risk-options.js';
 import { quoteArgument, commandUsageError } from '../../../interfaces/cli/arguments.js';
 import type { CommandArguments, CliCommand } from '../../../interfaces/cli/command.js';
 import { withHomeAccess } from '../../../interfaces/cli/home-access.js';

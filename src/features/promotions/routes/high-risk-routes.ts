@@ -12,7 +12,7 @@ import { route, type RouteResponse, type Route } from '../../../interfaces/http/
 import { jsonResponse, RunParams, Scope, State } from '../../../interfaces/http/routes/route-shapes.js';
 import { checkTokenCase } from '../../../interfaces/http/routes/run-access.js';
 import { RefusalError } from '../../../interfaces/service/problems.js';
-import type { HighRiskRun, RunStarter } from '../high-risk-options.js';
+import type { HighRiskRun, RunStarter } from '../../../runtime/high-risk-options.js';
 
 const starterProperties = {
   case: Type.Optional(CaseId),

@@ -79,10 +79,6 @@ export class CheckEffects {
     this.#parts = parts;
   }
 
-  has({ action }: Effect): boolean {
-    return action === RUN_VERIFICATION || action === REVIEW_PHASE;
-  }
-
   /**
    * @returns `failed` if certainly nothing was run, `unknown` if it was aborted. A command that fails is done: its exit
    * code is the result.

@@ -32,7 +32,7 @@ import type {
 import { ChildLines, childEnvironment } from './child-lines.js';
 import { readToken } from '../../../system/environment.js';
 import { HttpMessages, parseServerUrl } from './http-messages.js';
-import { IDEMPOTENCY_KEY } from './idempotency-key.js';
+import { IDEMPOTENCY_KEY } from '../../../core/contract/idempotency-key.js';
 import { UnsolicitedLimit } from './unsolicited-limit.js';
 
 const MESSAGE_BYTES_MAX = 8_388_608;

@@ -2,7 +2,7 @@
 // outcomes.
 
 import { once } from 'node:events';
-import type { RunStarter, HighRiskRun } from '../../../features/promotions/high-risk-options.js';
+import type { RunStarter, HighRiskRun } from '../../../runtime/high-risk-options.js';
 import { OPERATOR_DEFAULTS, type Operator } from '../../../runtime/operator-acts.js';
 import { parseScope } from '../agent-command.js';
 import { commandUsageError } from '../arguments.js';

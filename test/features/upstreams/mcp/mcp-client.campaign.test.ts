@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import ts from 'typescript';
-import { IDEMPOTENCY_KEY } from '../../../../src/features/upstreams/mcp/idempotency-key.js';
+import { IDEMPOTENCY_KEY } from '../../../../src/core/contract/idempotency-key.js';
 import { connectMcp } from '../../../../src/features/upstreams/mcp/mcp-client.js';
 import type { Json } from '../../../../src/core/contract/json.js';
 import type { UpstreamLink } from '../../../../src/engine/ports/effects/upstream.js';

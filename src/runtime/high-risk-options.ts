@@ -1,10 +1,10 @@
-import type { ExportBundle } from '../../core/contract/evidence/export-bundle.js';
-import type { JsonObject } from '../../core/contract/json.js';
-import type { ConfidentialityFlag } from '../../core/contract/policy/labels.js';
-import type { WriteMode } from '../../core/contract/policy/lanes.js';
-import type { VerifiedIdentity } from '../../core/contract/run/verified-identity.js';
-import type { TraceCarrier } from '../../core/contract/trace-context.js';
-import type { RunEnding } from '../../runtime/agents/agent-run.js';
+import type { ExportBundle } from '../core/contract/evidence/export-bundle.js';
+import type { JsonObject } from '../core/contract/json.js';
+import type { ConfidentialityFlag } from '../core/contract/policy/labels.js';
+import type { WriteMode } from '../core/contract/policy/lanes.js';
+import type { VerifiedIdentity } from '../core/contract/run/verified-identity.js';
+import type { TraceCarrier } from '../core/contract/trace-context.js';
+import type { RunEnding } from './agents/agent-run.js';
 
 /** The person who starts a promotion or an export. */
 export interface RunStarter {
@@ -103,4 +103,18 @@ export interface Resolution {
   readonly actor: string;
   readonly role: string;
   readonly note?: string;
+}
+
+/** Starts promotions and exports, and follows them to their end. */
+export interface HighRiskStarts {
+  promote(options: PromoteOptions): Promise<CancellableRun>;
+  export(options: ExportOptions): Promise<CancellableRun>;
+  /** The run of this id, if it has not ended. */
+  find(run_id: string): Promise<CancellableRun | null>;
+}
+
+/** Records what people decide about runs. */
+export interface Ballots {
+  submit(ballot: Ballot): Promise<readonly BallotResult[]>;
+  resolve(resolution: Resolution): Promise<void>;
 }

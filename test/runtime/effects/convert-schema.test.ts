@@ -11,8 +11,8 @@ import {
   encodeOutput,
   convertInputSchema,
   convertOutputSchema,
-} from '../../../src/features/upstreams/convert-schema.js';
-import { weakenSchema, type WalkedSchema } from '../../../src/features/upstreams/weaken-schema.js';
+} from '../../../src/runtime/effects/convert-schema.js';
+import { weakenSchema, type WalkedSchema } from '../../../src/runtime/effects/weaken-schema.js';
 import { scanJson } from '../../../src/core/contract/json/scan-json.js';
 
 /** Parsed, like a message of a server. */

@@ -1,0 +1,106 @@
+// The parts of features in one open Turnpike. Each is created when it is first used (`LazyPart`).
+
+import type { Effect, EffectResult } from '../core/contract/run/effect.js';
+import { usageError } from '../core/errors.js';
+import type { Feature } from '../features/declare-features.js';
+import type { RunTermination } from '../kernel/decision.js';
+import type { EffectExecutor, EffectsOfFeature, HostAccess, HostParts, PartEvents } from '../runtime/host-feature.js';
+import type { AddedTools, FeatureToolOptions } from '../runtime/effects/tools-of-features.js';
+import { LazyPart } from './lazy-part.js';
+
+type Part = HostParts[keyof HostParts] & PartEvents;
+
+/** Closes or aborts one part. */
+type PartStep = () => Promise<void>;
+
+export class FeatureParts {
+  /** The executors of features, in the order of the registry. */
+  readonly effects: readonly FeatureEffects[];
+  /** By name. A part has the type of its name. */
+  readonly #parts: ReadonlyMap<string, LazyPart<Part>>;
+
+  /** @param access what the host offers. It is called when a part is created, and not before. */
+  constructor(features: readonly Pick<Feature, 'inHost'>[], access: () => HostAccess) {
+    const added = features.flatMap(({ inHost }) => inHost ?? []);
+    this.effects = added.flatMap(({ effects }) => (effects === undefined ? [] : new FeatureEffects(effects, access)));
+    const parts = added.flatMap(({ parts: creators = {} }) => Object.entries(creators));
+    this.#parts = new Map(parts.map(([name, create]) => [name, new LazyPart<Part>(() => create(access()))]));
+  }
+
+  /**
+   * The part of this name, which the first call creates.
+   * @throws UsageError if no feature has it; what its creation throws
+   */
+  async get<Name extends keyof HostParts>(name: Name): Promise<HostParts[Name]> {
+    const part = this.#parts.get(name);
+    if (part === undefined) throw usageError(`this installation has no feature with the part ${name}`);
+    return (await part.get()) as HostParts[Name];
+  }
+
+  onRunEnded(ending: RunTermination): void {
+    for (const part of this.#parts.values()) part.current?.onRunEnded?.(ending);
+  }
+
+  onEngineFailed(): void {
+    for (const part of this.#parts.values()) part.current?.onEngineFailed?.();
+  }
+
+  /** A step for each part, which closes it if it was created. */
+  get closeSteps(): readonly PartStep[] {
+    return [...this.#parts.values()].map((part) => () => part.close((created) => created.close?.()));
+  }
+
+  /** A step for each executor, which aborts its running effects. */
+  get abortSteps(): readonly PartStep[] {
+    return this.effects.map((effects) => () => effects.abort());
+  }
+}
+
+/** The options with which features add tools, in the order of the tools. */
+const TOOL_OPTIONS = ['upstreams', 'hooks'] as const;
+
+/**
+ * Opens the tools that these options request of features. Adds a close step to `opened` for each feature.
+ * @throws UsageError if no feature has the option; what the feature throws
+ */
+export async function openAddedTools(
+  features: readonly Pick<Feature, 'inHost'>[],
+  options: FeatureToolOptions,
+  opened: (() => unknown)[],
+): Promise<Pick<AddedTools, 'tools' | 'problems'>> {
+  const all: AddedTools[] = [];
+  for (const option of TOOL_OPTIONS) {
+    if (options[option] === undefined || options[option] === false) continue;
+    const tools = features.find(({ inHost }) => inHost?.tools?.option === option)?.inHost?.tools;
+    if (tools === undefined) throw usageError(`this installation has no feature for the option ${option}`);
+    const added = await tools.open(options);
+    opened.push(() => added.close());
+    all.push(added);
+  }
+  return { tools: all.flatMap(({ tools }) => tools), problems: all.flatMap(({ problems }) => problems) };
+}
+
+/** The effects of one feature. The first effect creates their executor. */
+class FeatureEffects {
+  readonly has: EffectsOfFeature['has'];
+  readonly changesSandbox: boolean;
+  readonly #executor: LazyPart<EffectExecutor>;
+
+  constructor({ has, changesSandbox, create }: EffectsOfFeature, access: () => HostAccess) {
+    this.has = has;
+    this.changesSandbox = changesSandbox;
+    this.#executor = new LazyPart(() => create(access()));
+  }
+
+  async run(effect: Effect): Promise<EffectResult> {
+    return (await this.#executor.get()).run(effect);
+  }
+
+  async settle(effect: Effect): Promise<EffectResult> {
+    return (await this.#executor.get()).settle(effect);
+  }
+
+  abort(): Promise<void> {
+    return this.#executor.close((executor) => executor.abort?.());
+  }
+}
