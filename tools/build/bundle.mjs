@@ -98,12 +98,13 @@ const entries = [...targets.map((target) => target.default), bin.turnpike].map(f
 
 /**
  * What is loaded at the same time is one module: all commands of features, and what the host loads of one feature, by
- * name or through the registry, which awaits it. The registry does not await what takes part in trees.
+ * name or through the registry, which awaits it. The registry does not await what takes part in trees, and the inspector
+ * loads views.
  * Otherwise each of them would have files of its own, and so would everything that only some of them share.
  */
 const LOADED_TOGETHER = [
   ['src/features/declare-features.js', /import\('(\.\/[\w-]+\/(commands)\/[\w-]+\.js)'\)/g],
-  ['src/features/declare-features.js', /(?<=await )import\('(\.\/([\w-]+)\/(?!commands\/)[\w/-]+\.js)'\)/g],
+  ['src/features/declare-features.js', /(?<=await )import\('(\.\/([\w-]+)\/(?!commands\/|views\/)[\w/-]+\.js)'\)/g],
   ...readdirSync(join(COMPILED, 'src/host'), { recursive: true })
     .filter((name) => name.endsWith('.js'))
     .map((name) => [`src/host/${name}`, /import\('([./]+\/features\/([\w-]+)\/[\w/-]+\.js)'\)/g]),

@@ -3,8 +3,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { FLAGS, flagsOf } from '../../build/compiled/machines/flags.js';
 import { LayoutWorker } from '../../build/compiled/src/interfaces/inspector/layout-worker.js';
+import { declareFeatures } from '../../build/compiled/src/features/declare-features.js';
 import { SESSIONS } from '../../build/compiled/src/features/sessions/tree/session-tree.js';
-import { definitionsOf, policyOf } from '../../build/compiled/src/kernel/pinned-policy.js';
+import { definitionsOf, loadPinnedFeatures, policyOf } from '../../build/compiled/src/kernel/pinned-policy.js';
 import { chartsOf } from '../../build/compiled/src/kernel/replay/machine-chart.js';
 
 const file = (path) => new URL(`../../${path}`, import.meta.url);
@@ -14,8 +15,11 @@ const artifact = (name) => ({
   bytes: readFileSync(file(`policies/contract/v1/policy/${name}.yaml`)),
 });
 
+declareFeatures();
+const pinned = ['lanes', 'roles', 'actions'].map(artifact);
+await loadPinnedFeatures(pinned);
 // Some states exist only under their flag.
-const policy = { ...policyOf(['lanes', 'roles', 'actions'].map(artifact)), flags: flagsOf(FLAGS) };
+const policy = { ...policyOf(pinned), flags: flagsOf(FLAGS) };
 const definitions = JSON.parse(definitionsOf(policy, SESSIONS.root));
 const worker = new LayoutWorker();
 const charts = [];
