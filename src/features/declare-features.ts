@@ -1,6 +1,6 @@
 // The registry: every feature with what it adds outside its folder. Nothing here loads a feature before it is needed.
-// `feature-routes.ts`, `feature-services.ts` and `feature-tools.ts` list what services import at once. To remove an optional
-// feature, remove its folder, its entry here and there, and the exports that name it.
+// `feature-routes.ts`, `feature-services.ts` and `feature-tools.ts` list what services import at once. To remove an
+// optional feature, remove its folder, its entry here and there, and the exports that name it.
 
 import { EXPORT_BUNDLE } from '../core/contract/evidence/export-bundle.js';
 import type { CallerOptions, CommandGroup, TelemetryOptions } from '../interfaces/cli/command.js';
