@@ -32,9 +32,14 @@ export class FeatureParts {
    * @throws UsageError if no feature has it; what its creation throws
    */
   async get<Name extends keyof HostParts>(name: Name): Promise<HostParts[Name]> {
-    const part = this.#parts.get(name);
-    if (part === undefined) throw usageError(`this installation has no feature with the part ${name}`);
-    return (await part.get()) as HostParts[Name];
+    const part = await this.find(name);
+    if (part === null) throw usageError(`this installation has no feature with the part ${name}`);
+    return part;
+  }
+
+  /** The same part; null if no feature has it. @throws what its creation throws */
+  async find<Name extends keyof HostParts>(name: Name): Promise<HostParts[Name] | null> {
+    return ((await this.#parts.get(name)?.get()) ?? null) as HostParts[Name] | null;
   }
 
   onRunEnded(ending: RunTermination): void {
@@ -70,7 +75,7 @@ export async function openAddedTools(
 ): Promise<Pick<AddedTools, 'tools' | 'problems'>> {
   const all: AddedTools[] = [];
   for (const option of TOOL_OPTIONS) {
-    if (options[option] === undefined || options[option] === false) continue;
+    if (!isRequested(options, option)) continue;
     const tools = features.find(({ inHost }) => inHost?.tools?.option === option)?.inHost?.tools;
     if (tools === undefined) throw usageError(`this installation has no feature for the option ${option}`);
     const added = await tools.open(options);
@@ -79,6 +84,10 @@ export async function openAddedTools(
   }
   return { tools: all.flatMap(({ tools }) => tools), problems: all.flatMap(({ problems }) => problems) };
 }
+
+/** Values of other types come from JavaScript. */
+const isRequested = ({ upstreams, hooks }: FeatureToolOptions, option: (typeof TOOL_OPTIONS)[number]): boolean =>
+  option === 'hooks' ? hooks === true : upstreams !== undefined && upstreams !== false;
 
 /** The effects of one feature. The first effect creates their executor. */
 class FeatureEffects {

@@ -228,7 +228,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       respond: (run_id, raw, submitOptions) => agents.respond(run_id, raw, submitOptions),
       agent: (run_id) => agents.find(run_id),
       nextTimer: (run_id) => findNextTimer(components, run_id),
-      highRiskRun: async (run_id) => (await features.get('highRiskRuns')).find(run_id),
+      highRiskRun: async (run_id) => (await features.find('highRiskRuns'))?.find(run_id) ?? null,
       sessions,
       hooks,
       ledger: reader,

@@ -11,17 +11,21 @@ import { fileURLToPath } from 'node:url';
 const built = (path) => import(new URL(`../../build/compiled/src/${path}`, import.meta.url).href);
 const { DIALECTS } = await built('features/hooks/dialects.js');
 const { DEFAULT_SECRETS } = await built('core/contract/policy/secret-patterns.js');
-const { CALL_DECIDER, decideCall } = await built('features/hooks/calls/call-decision.js');
-const { installCallDecider } = await built('core/policy/calls.js');
+const { decideCall } = await built('features/hooks/calls/call-decision.js');
+const { loadFeaturesOfPolicy } = await built('core/contract/run/feature-vocabulary.js');
+const { declareFeatures } = await built('features/declare-features.js');
 const { loadPolicy } = await built('core/policy/files/check-policy.js');
 const { projectPath } = await built('system/files/project-path.js');
 const { recordableCall } = await built('features/hooks/gate/recordable-call.js');
 
 const [file, folder = fileURLToPath(new URL('../../policies/templates/coding/policy', import.meta.url))] =
   process.argv.slice(2);
-installCallDecider(CALL_DECIDER);
+declareFeatures();
 const fileOf = (name) => readFileSync(join(folder, `${name}.yaml`));
-const policy = loadPolicy({ lanes: fileOf('lanes'), roles: fileOf('roles'), actions: fileOf('actions') });
+const files = { lanes: fileOf('lanes'), roles: fileOf('roles'), actions: fileOf('actions') };
+const contents = Object.fromEntries(Object.entries(files).map(([name, bytes]) => [name, { bytes }]));
+await loadFeaturesOfPolicy(contents);
+const policy = loadPolicy(files);
 const lane = [...policy.lanes.values()].find(({ calls }) => calls !== undefined);
 const dialect = DIALECTS['claude-code'];
 

@@ -16,6 +16,7 @@ import { homePaths } from '../../src/home/home-paths.js';
 import { erasureSealOf, openHead, sqliteFiles } from '../../src/home/home.js';
 import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { shippedContract } from '../../src/runtime/shipped-contract.js';
+import '../fixtures/declared-features.js';
 
 export interface BackupCampaign {
   /** Empty. */
@@ -160,8 +161,8 @@ async function checkFinished(
     const { verdict, kept } = await restore(backup, home);
     if (verdict.verdict !== 'verified') tally.violations.push(`${name}: ${JSON.stringify(verdict).slice(0, 2_000)}`);
     tally.entries = Math.max(tally.entries, kept.size);
-    const { difference, traces } = await readHome(home);
-    if (difference !== null) tally.violations.push(`${name}: replay: ${JSON.stringify(difference)}`);
+    const { report, traces } = await readHome(home);
+    if (!report.ok) tally.violations.push(`${name}: replay: ${report.verdict}: ${JSON.stringify(report.difference)}`);
     if (traces < acknowledged) tally.violations.push(`${name}: ${traces} of ${acknowledged} acknowledged steps`);
   } catch (error) {
     tally.violations.push(`${name}: a finished backup is not restored: ${String(error)}`);
@@ -213,10 +214,10 @@ async function readHome(home: string) {
   });
   const { externalHeadStore } = openHead(paths, { readOnly: true });
   try {
-    const { difference } = await new LedgerReader(store, externalHeadStore).replay();
+    const report = await new LedgerReader(store, externalHeadStore).replay();
     let traces = 0;
     for await (const { type } of store.log()) traces += type === 'step_trace' ? 1 : 0;
-    return { difference, traces };
+    return { report, traces };
   } finally {
     await externalHeadStore.close();
     await store.close();

@@ -11,11 +11,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { declareFeatures } from '../../build/compiled/src/features/declare-features.js';
 import { sqliteHistoryCache } from '../../build/compiled/src/stores/sqlite/sqlite-history-cache.js';
 import { homePaths, openHome } from '../../build/compiled/src/home/home.js';
 import { LedgerReader } from '../../build/compiled/src/runtime/ledger/ledger-reader.js';
 import { longLedger } from './long-ledger.mjs';
 
+declareFeatures();
 const { values, positionals } = parseArgs({
   options: {
     entries: { type: 'string', default: '1000000' },

@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { openTurnpike, winstonLog } from '../../dist/src/index.js';
+import { declareFeatures } from '../../build/compiled/src/features/declare-features.js';
 import { decisionsIn } from '../../build/compiled/src/features/simulation/decision-fold.js';
 import { decideUnderPolicy } from '../../build/compiled/src/features/simulation/decide-under-policy.js';
 import { compareDecision, simulate } from '../../build/compiled/src/features/simulation/simulate.js';
@@ -17,6 +18,7 @@ import { conditionsOf, patientContract } from './contract.mjs';
 import { proposal } from './floor.mjs';
 import { KINDS, payload } from './payloads.mjs';
 
+declareFeatures();
 const { values } = parseArgs({
   options: {
     steps: { type: 'string', default: '8000' },

@@ -9,6 +9,7 @@ import { sha256 } from '../../src/core/contract/hash.js';
 import { EMPTY_HEAD, extendHead } from '../../src/core/ledger/proof/merkle.js';
 import type { SharedLedgerStore } from '../../src/engine/ports/ledger/shared-store.js';
 import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
+import '../fixtures/declared-features.js';
 import { factsOf, type LedgerFacts } from '../crash/ledger-facts.js';
 import type { Tally } from '../crash/tally.js';
 import type { Cluster } from './cluster.js';

@@ -21,20 +21,52 @@ import { unapproved } from '../fixtures/unapproved.js';
 import { exportsOfFeature, OPTIONAL_FEATURES, PUBLIC_ENTRIES, REGISTRY, SERVICE_LISTS } from '../optional-features.js';
 import { filesIn, importsOf, LEFT_OUT, nodesOf, ROOT, targetOf, textOf } from '../sources.js';
 
-/** The suites that have to pass without the optional features, but those that import one. */
+/** The suites that have to pass without the optional features. */
 const SUITES = /^test\/(?:core|engine|kernel|machines|stores)\/.*(?<!\.campaign)\.test\.ts$/;
-/** The shipped policy, by which most suites decide, has approval rules. The suites install them without an entry. */
-const NEEDED = 'src/features/approvals';
+/** Those of them that test core, machines and engine together with an optional feature: the first five import one. */
+const IMPORTING = [
+  'test/core/ledger/verification/lying-store.test.ts',
+  'test/core/policy/content/passage-limits.test.ts',
+  'test/core/policy/files/check-policy.test.ts',
+  'test/engine/cluster/cluster-simulation.test.ts',
+  'test/machines/step.test.ts',
+];
+const WITH_FEATURES: readonly string[] = [
+  ...IMPORTING,
+  // It names a file of exports.
+  'test/core/contract/entry-name.test.ts',
+  // Exports and promotions are executed.
+  'test/engine/serial-histories.test.ts',
+  // Trees and policies load features.
+  'test/kernel/loaded-features.test.ts',
+  // Recorded trees have conditions.
+  'test/kernel/replay/histories.test.ts',
+  'test/kernel/replay/lost-entries-history.test.ts',
+  'test/kernel/replay/operator-acts-history.test.ts',
+];
+/** The answers to options and calls that need a missing feature. */
+const REFUSED: readonly string[] = [
+  'USAGE: this installation has no feature for the option upstreams',
+  'USAGE: telemetry: this installation has no feature that observes',
+  'USAGE: identity: this installation has no feature that identifies callers',
+  'USAGE: this installation has no feature with the part decisions',
+];
+/** The shipped policy, by which most suites decide, has approval rules. */
+const NEEDED = 'approvals';
 /** The sample needs no declarations, and to write them takes as long as the check. */
 const WITHOUT_TYPES = ['--declaration', 'false', '--stripInternal', 'false'];
 /** To compile takes half a minute and the suites some minutes, and both much longer on a busy machine. */
 const MS_MAX = 1_200_000;
 
-/** Decides one step, and prints its outcome, why the inspector cannot explain it, and the commands that are left. */
+/**
+ * Decides one step, and prints its outcome, why the inspector cannot explain it, how the options of missing features
+ * are refused, and the commands that are left.
+ */
 const SAMPLE = `
 import { join } from 'node:path';
 import { openTurnpike } from './build/compiled/src/index.js';
 import { homeInspectorSource } from './build/compiled/src/interfaces/inspector/ledger-inspector-source.js';
+import { turnpikeHttp } from './build/compiled/src/interfaces/http/index.js';
 import { COMMANDS } from './build/compiled/src/interfaces/cli/turnpike-command.js';
 
 const [contract] = process.argv.slice(2);
@@ -50,8 +82,23 @@ const { outcome } = await agent.submit(
   }),
 );
 const unexplained = await homeInspectorSource(turnpike.ledger, null).why(1).catch(({ code }) => code);
+const codeOf = async (work) => {
+  try {
+    await work();
+    return 'accepted';
+  } catch ({ code, message }) {
+    return code + ': ' + message;
+  }
+};
+const home = join(import.meta.dirname, 'refused');
+const refused = [
+  await codeOf(() => openTurnpike({ home, contract, upstreams: true })),
+  await codeOf(() => openTurnpike({ home, contract, telemetry: {} })),
+  await codeOf(() => turnpikeHttp({ turnpike, identity: {} })),
+  await codeOf(() => turnpike.decide({})),
+];
 await turnpike.close();
-console.log(JSON.stringify({ outcome, unexplained, commands: COMMANDS.map(({ name }) => name) }));
+console.log(JSON.stringify({ outcome, unexplained, refused, commands: COMMANDS.map(({ name }) => name) }));
 `;
 
 let folder = '';
@@ -62,7 +109,7 @@ beforeAll(() => {
     cpSync(join(ROOT, name), join(folder, name), { recursive: true });
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   for (const feature of OPTIONAL_FEATURES) rmSync(join(folder, 'src/features', feature), { recursive: true });
-  for (const list of [REGISTRY, ...SERVICE_LISTS]) rewrite(list, withoutEntries);
+  for (const list of [REGISTRY, ...SERVICE_LISTS]) rewrite(list, withoutEntriesOf(OPTIONAL_FEATURES));
   for (const entry of PUBLIC_ENTRIES) rewrite(entry, withoutExports);
   writeFileSync(join(folder, 'sample.mjs'), SAMPLE);
   writeContract(join(folder, 'contract'));
@@ -70,7 +117,8 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test('every optional feature has an entry in the registry', () => {
-  const found = entriesIn(ts.createSourceFile(REGISTRY, textOf(REGISTRY), ts.ScriptTarget.Latest, true));
+  const registry = ts.createSourceFile(REGISTRY, textOf(REGISTRY), ts.ScriptTarget.Latest, true);
+  const found = entriesIn(registry, OPTIONAL_FEATURES);
   const features = found.flatMap((node) => pathsIn(node).map(featureOf));
   expect(OPTIONAL_FEATURES.filter((feature) => !features.includes(feature))).toEqual([]);
 });
@@ -106,7 +154,7 @@ test('what is left decides a step by the shipped policy without approvals, and h
   expect(stderr).toBe('');
   expect(status).toBe(0);
   const { commands, ...decided } = JSON.parse(stdout) as { commands: readonly string[] };
-  expect(decided).toEqual({ outcome: 'SUCCESS', unexplained: 'LEDGER_UNSUPPORTED' });
+  expect(decided).toEqual({ outcome: 'SUCCESS', unexplained: 'LEDGER_UNSUPPORTED', refused: REFUSED });
   expect(commands).toContain('ledger verify');
   expect(commands).not.toContain('doctor');
 });
@@ -114,8 +162,10 @@ test('what is left decides a step by the shipped policy without approvals, and h
 test(
   'the suites of core, kernel, engine and stores pass, but those that test them with an optional feature',
   () => {
-    cpSync(join(ROOT, NEEDED), join(folder, NEEDED), { recursive: true });
-    const suites = filesIn('test', /\.test\.ts$/).filter((path) => SUITES.test(path) && !isMissing(path));
+    putBack(NEEDED);
+    const all = filesIn('test', /\.test\.ts$/).filter((path) => SUITES.test(path));
+    const suites = all.filter((path) => !WITH_FEATURES.includes(path));
+    expect(all.filter(isMissing)).toEqual(IMPORTING);
     const jest = ['--experimental-vm-modules', join(ROOT, 'node_modules/jest/bin/jest.js'), '--ci', '--maxWorkers=2'];
     const { stderr, status } = run([...jest, '--selectProjects', 'tests', '--runTestsByPath', ...suites]);
     expect(stderr.split('\n').filter((line) => line.startsWith('FAIL'))).toEqual([]);
@@ -158,8 +208,19 @@ const withoutExports = (source: ts.SourceFile): string =>
     OPTIONAL_FEATURES.flatMap((feature) => exportsOfFeature(source, feature)),
   );
 
-/** A list of features without what it imports of optional features, and without their elements of its arrays. */
-const withoutEntries = (source: ts.SourceFile): string => withoutNodes(source, entriesIn(source));
+/** Puts the folder of a feature and its entry in the registry back. */
+function putBack(feature: string): void {
+  const path = join('src/features', feature);
+  cpSync(join(ROOT, path), join(folder, path), { recursive: true });
+  cpSync(join(ROOT, REGISTRY), join(folder, REGISTRY));
+  rewrite(REGISTRY, withoutEntriesOf(OPTIONAL_FEATURES.filter((name) => name !== feature)));
+}
+
+/** A list of features without what it imports of these features, and without their elements of its arrays. */
+const withoutEntriesOf =
+  (features: readonly string[]) =>
+  (source: ts.SourceFile): string =>
+    withoutNodes(source, entriesIn(source, features));
 
 /** The text without these nodes and the commas after them. */
 const withoutNodes = (source: ts.SourceFile, nodes: readonly ts.Node[]): string =>
@@ -167,22 +228,20 @@ const withoutNodes = (source: ts.SourceFile, nodes: readonly ts.Node[]): string 
     .sort((one, other) => one.pos - other.pos)
     .reduceRight((rest, { pos, end }) => rest.slice(0, pos) + rest.slice(end).replace(/^,/, ''), source.text);
 
-/** The imports of optional features, and the elements of arrays that use these imports or load such a feature. */
-function entriesIn(source: ts.SourceFile): readonly ts.Node[] {
-  const imports = source.statements.filter(ts.isImportDeclaration).filter(isOfOptional);
+/** The imports of these features, and the elements of arrays that use these imports or load such a feature. */
+function entriesIn(source: ts.SourceFile, features: readonly string[]): readonly ts.Node[] {
+  const isOf = (node: ts.Node): boolean => pathsIn(node).some((path) => features.includes(featureOf(path)));
+  const imports = source.statements.filter(ts.isImportDeclaration).filter(isOf);
   const names = imports.flatMap(nodesOf).flatMap((node) => (ts.isImportSpecifier(node) ? [node.name.text] : []));
   const elements = nodesOf(source)
     .filter(ts.isArrayLiteralExpression)
     .flatMap(({ elements }) => [...elements])
-    .filter((element) => isOfOptional(element) || nodesOf(element).some((node) => isNamed(node, names)));
+    .filter((element) => isOf(element) || nodesOf(element).some((node) => isNamed(node, names)));
   return [...imports, ...elements];
 }
 
 const isNamed = (node: ts.Node, names: readonly string[]): boolean =>
   ts.isIdentifier(node) && names.includes(node.text);
-
-const isOfOptional = (node: ts.Node): boolean =>
-  pathsIn(node).some((path) => OPTIONAL_FEATURES.includes(featureOf(path)));
 
 const pathsIn = (node: ts.Node): readonly string[] =>
   nodesOf(node).flatMap((each) => (ts.isStringLiteral(each) && each.text.startsWith('./') ? [each.text] : []));

@@ -11,6 +11,7 @@ import { createSqliteStore, openSqliteStore } from '../../src/stores/sqlite/sqli
 import type { LedgerStore } from '../../src/engine/ports/ledger/ledger-store.js';
 import { CodedError } from '../../src/core/errors.js';
 import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
+import '../fixtures/declared-features.js';
 import { ledgerPlace } from '../stores/postgres/postgres-harness.js';
 import { dropGuards, ledgerFolder, withDatabase } from '../stores/sqlite/sqlite-harness.js';
 import { Bench } from '../fixtures/bench.js';

@@ -18,8 +18,8 @@ export class AdmittedEngine implements TreeEngine {
   }
 
   submit(tree_id: string, submission: Submission): Promise<SubmissionResult> {
-    // The accounts of an input depend on its feature.
-    const loading = loadFeatureOf(submission.input);
+    // The accounts of an input depend on its feature. What core decides with a feature has none.
+    const loading = 'feature' in submission.input ? loadFeatureOf(submission.input) : null;
     if (loading === null) return this.#submitAdmitted(tree_id, submission);
     return loading.then(() => this.#submitAdmitted(tree_id, submission));
   }

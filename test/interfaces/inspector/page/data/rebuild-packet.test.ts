@@ -4,7 +4,11 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { canonicalJson } from '../../../../../src/core/contract/canonical-json.js';
 import { sha256 } from '../../../../../src/core/contract/hash.js';
-import type { Packet, PacketMaterial, SessionView } from '../../../../../src/interfaces/inspector/contract/session-view.js';
+import type {
+  Packet,
+  PacketMaterial,
+  SessionView,
+} from '../../../../../src/interfaces/inspector/contract/session-view.js';
 import type { NextStep, SessionAnswer } from '../../../../../src/features/sessions/contract/session-answer.js';
 import type { SessionSpec } from '../../../../../src/features/sessions/contract/session-spec.js';
 import { rebuildPacket } from '../../../../../src/interfaces/inspector/page/data/rebuild-packet.js';
