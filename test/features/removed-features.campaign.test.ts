@@ -167,7 +167,9 @@ test(
     const suites = all.filter((path) => !WITH_FEATURES.includes(path));
     expect(all.filter(isMissing)).toEqual(IMPORTING);
     const jest = ['--experimental-vm-modules', join(ROOT, 'node_modules/jest/bin/jest.js'), '--ci', '--maxWorkers=2'];
-    const { stderr, status } = run([...jest, '--selectProjects', 'tests', '--runTestsByPath', ...suites]);
+    // By default it is left in the folder of all tests.
+    const cache = ['--cacheDirectory', join(folder, 'cache')];
+    const { stderr, status } = run([...jest, ...cache, '--selectProjects', 'tests', '--runTestsByPath', ...suites]);
     expect(stderr.split('\n').filter((line) => line.startsWith('FAIL'))).toEqual([]);
     expect(stderr).toContain(`Test Suites: ${suites.length} passed`);
     expect(status).toBe(0);
