@@ -17,6 +17,7 @@ import { start } from '../../engine/start-tree.js';
 import { startPostgres } from '../../fixtures/postgres.js';
 import { ABSENT, proposal } from '../../fixtures/tree.js';
 import { ledgerPlace, type LedgerPlace } from './postgres-harness.js';
+import '../../fixtures/conditions.js';
 
 const WORKERS = 3;
 const TREES = 6;
