@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Effect } from '../../src/core/contract/run/effect.js';
 import { FEATURES } from '../../src/features/declare-features.js';
-import { FeatureParts } from '../../src/host/feature-parts.js';
+import { FeatureParts, openAddedTools } from '../../src/host/feature-parts.js';
 import type { EffectExecutor, HostAccess, HostFeature } from '../../src/runtime/host-feature.js';
 
 const access = {} as HostAccess;
@@ -43,6 +43,12 @@ describe('the parts of features', () => {
     await expect(partsOf({}).get('decisionPoints')).rejects.toMatchObject({ code: 'USAGE' });
   });
 
+  test('are null for a call that does without them', async () => {
+    const { part, feature } = countedFeature();
+    expect(await partsOf({}).find('decisionPoints')).toBeNull();
+    expect(await partsOf(feature).find('decisionPoints')).toBe(part);
+  });
+
   test('have one name each in the registry', () => {
     const names = FEATURES.flatMap(({ inHost }) => Object.keys(inHost?.parts ?? {}));
     expect(names.length).toBeGreaterThan(0);
@@ -72,5 +78,36 @@ describe('the effects of features', () => {
     expect(await effects?.run({ action: 'MINE' } as Effect)).toEqual({ status: 'unknown' });
     for (const abort of parts.abortSteps) await abort();
     expect(events).toEqual(['created', 'aborted']);
+  });
+});
+
+describe('the tools of features', () => {
+  const opened: string[] = [];
+  const featureOf = (option: 'hooks' | 'upstreams') => ({
+    inHost: {
+      tools: {
+        option,
+        open: () => {
+          opened.push(option);
+          return Promise.resolve({ tools: [], problems: [], close: () => Promise.resolve() });
+        },
+      },
+    },
+  });
+  /** The options for which the tools were opened. */
+  async function optionsOpened(options: object): Promise<readonly string[]> {
+    opened.length = 0;
+    await openAddedTools([featureOf('hooks'), featureOf('upstreams')], options, []);
+    return [...opened];
+  }
+
+  test('are opened in the order of the options, for true and for the folder of upstream servers', async () => {
+    expect(await optionsOpened({ hooks: true, upstreams: 'servers' })).toEqual(['upstreams', 'hooks']);
+    expect(await optionsOpened({ hooks: false, upstreams: false })).toEqual([]);
+    for (const hooks of [undefined, null, 0, '', 'yes']) expect(await optionsOpened({ hooks })).toEqual([]);
+  });
+
+  test('reject an option that no feature has', async () => {
+    await expect(openAddedTools([], { hooks: true }, [])).rejects.toMatchObject({ code: 'USAGE' });
   });
 });
