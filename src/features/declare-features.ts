@@ -222,6 +222,10 @@ export const FEATURES: readonly Feature[] = [
   },
 ];
 
+/** What the first feature with this member adds there; undefined if none has it. */
+export const findMember = <Name extends keyof Feature>(name: Name): Feature[Name] | undefined =>
+  FEATURES.find((feature) => feature[name] !== undefined)?.[name];
+
 /** Declares the features that take part in trees or policies. Calling it again changes nothing. */
 export function declareFeatures(): void {
   for (const { name, inTrees } of FEATURES) if (inTrees !== undefined) declareFeature({ feature: name, ...inTrees });

@@ -3,7 +3,7 @@
 
 import type { Catalogue } from '../core/contract/policy/catalogue.js';
 import { usageError } from '../core/errors.js';
-import { FEATURES } from '../features/declare-features.js';
+import { findMember } from '../features/declare-features.js';
 import { NO_TRACING } from '../runtime/agents/run-tracing.js';
 import type { EngineObservation } from '../runtime/engine-observation.js';
 import { RunLog } from '../runtime/run-log.js';
@@ -28,7 +28,7 @@ export async function openEngineObservation(
       observeApprovals: () => undefined,
     };
   }
-  const { observeEngine } = FEATURES.find((feature) => feature.observeEngine !== undefined) ?? {};
+  const observeEngine = findMember('observeEngine');
   if (observeEngine === undefined) throw usageError('telemetry: this installation has no feature that observes');
   const observe = await observeEngine();
   return observe({ telemetry, log, catalogue });

@@ -23,7 +23,7 @@ import { filesIn, importsOf, LEFT_OUT, nodesOf, ROOT, targetOf, textOf } from '.
 
 /** The suites that have to pass without the optional features. */
 const SUITES = /^test\/(?:core|engine|kernel|machines|stores)\/.*(?<!\.campaign)\.test\.ts$/;
-/** Those of them that test core, machines and engine together with an optional feature: the first five import one. */
+/** Those of them that import an optional feature. */
 const IMPORTING = [
   'test/core/ledger/verification/lying-store.test.ts',
   'test/core/policy/content/passage-limits.test.ts',
@@ -31,6 +31,7 @@ const IMPORTING = [
   'test/engine/cluster/cluster-simulation.test.ts',
   'test/machines/step.test.ts',
 ];
+/** Those of them that need an optional feature. */
 const WITH_FEATURES: readonly string[] = [
   ...IMPORTING,
   // It names a file of exports.

@@ -6,7 +6,7 @@ import type { ClusterDirectory, RunningReporter, StartReporter } from '../../../
 import { LedgerError, usageError } from '../../../core/errors.js';
 import type { EngineCondition } from '../../../engine/tree-engine.js';
 import { NO_PROGRESS, type ProgressReporter } from '../../../engine/ports/progress.js';
-import { FEATURES } from '../../../features/declare-features.js';
+import { findMember } from '../../../features/declare-features.js';
 import { countReads } from '../../../runtime/ledger/count-reads.js';
 import { addDatabaseCheck } from '../../../host/readiness/database-check.js';
 import { locateExports } from '../../../home/store-home.js';
@@ -93,7 +93,7 @@ async function waitForLock<T>(open: () => Promise<T>, triesMax: number): Promise
 
 /** Other workers wait for the reports, for example until a change of the overlay is in force everywhere. */
 async function loadReporter(): Promise<StartReporter> {
-  const [load] = FEATURES.flatMap(({ workerReporter }) => workerReporter ?? []);
+  const load = findMember('workerReporter');
   if (load !== undefined) return load();
   throw usageError(
     'this ledger has several workers, and the feature that reports a worker to the others is not installed',
