@@ -1,8 +1,9 @@
-// Mutation tests: `npm run mutate` (all), `npm run mutate -- --mutate src/core/step/parse.ts` (one file).
+// Mutation tests: `npm run mutate` (all), `npm run mutate -- --mutate src/core/step/check-phases.ts` (one file).
 // Incremental: build/mutation/incremental.json has the results of unchanged code and tests.
 
 export default {
   mutate: [
+    'src/core/contract/json.ts',
     'src/core/contract/json/**/*.ts',
     'src/core/step/**/*.ts',
     'src/core/policy/**/*.ts',

@@ -18,11 +18,17 @@ import type { Account } from '../src/core/contract/run/budget.js';
 import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
 import type { TerminalState } from '../src/core/contract/run/run-state.js';
 import { LATEST_TIMESTAMP_MS } from '../src/core/contract/shapes.js';
-import { approvalDecider, emptyBook } from '../src/core/policy/approval-decider.js';
-import { EMPTY_LABEL } from '../src/core/policy/label-rules.js';
+import {
+  approvalDecider,
+  emptyBook,
+  approvalRuleFor,
+  effectiveRule,
+  ruleOfEntry,
+} from '../src/core/policy/approval-decider.js';
+import { EMPTY_LABEL, joinLabels } from '../src/core/policy/authorize-run.js';
 import type { Policy } from '../src/core/policy/policy.js';
-import { runCreatedDraft } from '../src/core/run/audit-events.js';
-import { limitsOf, openAccount } from '../src/core/run/budget-account.js';
+import { runCreatedDraft, type RunEnd } from '../src/core/run/audit-events.js';
+import { limitsOf, openAccount, charge } from '../src/core/run/budget-account.js';
 import { voteEmissions, approvalPolicyFor } from './approval-ballot.js';
 import type { Emission } from './emission.js';
 import {
@@ -49,12 +55,12 @@ import {
   type DoneEvent,
   type RunEvent,
   type RunOutput,
+  withRefs,
 } from './run.js';
 import type { ApprovalUsedEvent, StepMachine } from './step.js';
 import type { StepOutput } from './step-memory.js';
-import { withRefs } from './run-artifacts.js';
-import { applyStepOutput, chargeProposal, toEnding, consumeGrantedApproval } from './apply-step-output.js';
 import type { AgentInput, AgentMemory, ProposeEvent } from './agent-memory.js';
+import type { ApprovalBook } from '../src/core/contract/run/approval.js';
 
 export type { AgentInput, AgentMemory, ProposeEvent } from './agent-memory.js';
 
@@ -321,3 +327,97 @@ function endingOf(event: AgentEvent): Partial<AgentMemory> {
 /** Computes with recorded times; reads no clock. */
 const idleDeadline = (active_at: string, idle_ms: number): string =>
   new Date(Math.min(Date.parse(active_at) + idle_ms, LATEST_TIMESTAMP_MS)).toISOString();
+
+// Applies a step to its agent run: the budget that it used, the values that later steps get, and whether it was the
+// last.
+
+/** Charges a proposal before its step starts: the time since the last charge, its bytes, and its tokens. */
+const chargeProposal = ({ account, charged_at }: AgentMemory, { time, payload, tokens }: ProposeEvent): Account =>
+  charge(account, {
+    steps: 0,
+    tool_calls: 0,
+    wall_ms: Math.max(0, Date.parse(time) - Date.parse(charged_at)),
+    bytes: payload.byte_size ?? 0,
+    tokens: tokens ?? 0,
+  });
+
+/** Counts the step and decides whether the run ends. An end that was already decided takes precedence. */
+function applyStepOutput(context: AgentMemory, step: StepOutput, policy: Policy): Partial<AgentMemory> {
+  const { denials_per_run_max } = policy.limits;
+  const invalid = context.invalid + (step.invalid ? 1 : 0);
+  const denials = context.denials + (step.denied ? 1 : 0);
+  const mediated_runs = context.mediated_runs + step.mediated;
+  const outputs = withRefs(context.outputs ?? [], step.produced);
+  const update = { ...mergeStepOutput(context, step, policy), denials, invalid, mediated_runs, outputs };
+  if (context.ending !== null) return update;
+  if (step.finished) return { ...update, ...toEnding('completed', { reason: 'finished', error: null }) };
+  if (denials >= denials_per_run_max)
+    return { ...update, ...toEnding('denied', denialEnd({ rule_id: 'limit.denials' })) };
+  if (invalid >= invalidMax(policy)) return { ...update, ...toEnding('failed', TOO_MANY_INVALID_PROPOSALS) };
+  return update;
+}
+
+/** C81: the agent does not follow the contract. Policy denied nothing, so the run has failed. */
+const TOO_MANY_INVALID_PROPOSALS = failureEnd(
+  'INVALID_PROPOSALS',
+  'Too many proposals of this run were not valid.',
+  false,
+);
+
+/** Merges the step's results into the memory for later steps. */
+function mergeStepOutput(context: AgentMemory, step: StepOutput, policy: Policy): Partial<AgentMemory> {
+  const { run, approvals } = context;
+  const requester = { requested_by: run.actor.actor_id, requester: context.person ?? undefined };
+  const { requested } = step;
+  const rule =
+    requested === null
+      ? undefined
+      : effectiveRule(requested.name, approvalRuleFor(policy.approvals, requested.name), requested.obligation);
+  return {
+    account: charge(context.account, step.spent),
+    label: step.read === null ? context.label : joinLabels(context.label, step.read),
+    approvals:
+      requested === null || rule === undefined
+        ? approvals
+        : approvalDecider().request(approvals, { ...requested, ...requester }, rule),
+    ...mergeOpenRequests(context, step),
+  };
+}
+
+/** Beyond this number, a request that can be repeated counts as one with an unknown outcome. */
+const REPEATABLE_MAX = 64;
+
+function mergeOpenRequests(context: AgentMemory, { unknown, repeat = null, succeeded = null }: StepOutput) {
+  const unsettled = unknown === null ? context.unsettled : [...context.unsettled, unknown];
+  const known = context.repeatable ?? [];
+  if (succeeded !== null)
+    return { unsettled, repeatable: known.filter(({ request_hash }) => request_hash !== succeeded) };
+  if (repeat === null || known.some(({ request_hash }) => request_hash === repeat.request_hash)) return { unsettled };
+  if (known.length >= REPEATABLE_MAX) return { unsettled: [...unsettled, repeat.request_hash] };
+  return { unsettled, repeatable: [...known, repeat] };
+}
+
+/** Marks an approval as used. Later votes do not matter: the approval was granted when the execution was decided. */
+function consumeGrantedApproval(
+  book: ApprovalBook,
+  { digest, name, at }: ApprovalUsedEvent,
+  policy: Policy,
+): ApprovalBook {
+  const entry = book.entries.find((known) => known.digest === digest);
+  const rule = ruleOfEntry(policy.approvals, entry ?? { name });
+  const isGranted = rule !== undefined && approvalDecider().status(book, digest, at, rule) === 'granted';
+  return isGranted ? approvalDecider().consume(book, digest, at, rule) : book;
+}
+
+/** Sets the state in which the run ends after its step has returned its response. */
+const toEnding = (ending: TerminalState, runEnd: RunEnd) => ({ ending, end: runEnd });
+
+/** The number of invalid proposals that end a run if the policy does not set it. */
+const INVALID_PER_RUN_DEFAULT = 100;
+
+/**
+ * Returns the number of proposals rejected before AUTHORIZE that end an agent run (C81). The default is not lower than
+ * the limit of denials.
+ */
+export const invalidMax = ({ limits }: Pick<Policy, 'limits'>): number =>
+  limits.invalid_per_run_max ?? Math.max(INVALID_PER_RUN_DEFAULT, limits.denials_per_run_max);

@@ -10,10 +10,9 @@ import type { Person } from '../src/core/contract/person.js';
 import { LATEST_TIMESTAMP_MS, type Actor } from '../src/core/contract/shapes.js';
 import type { JsonObject } from '../src/core/contract/json.js';
 import { canonicalJson } from '../src/core/contract/canonical-json.js';
-import { sha256 } from '../src/core/contract/hash.js';
+import { type ArtifactRef, sha256 } from '../src/core/contract/artifact-ref.js';
 import type { WriteMode } from '../src/core/contract/policy/lanes.js';
 import type { RunContext } from '../src/core/contract/run/run-context.js';
-import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
 import {
   approvalDecider,
   approvalDigest,
@@ -25,9 +24,8 @@ import { withFindings } from '../src/core/policy/content/content-findings.js';
 import { type PrivilegedRequest } from '../src/core/policy/authorize-run.js';
 import type { Policy } from '../src/core/policy/policy.js';
 import { denyCondition, type Verdict } from '../src/core/policy/verdict.js';
-import { withRecordedNames } from '../src/core/step/requests/recorded-names.js';
-import { canLeavePartialOutputs } from '../src/core/step/requests/mediated-request.js';
-import { effectLimits } from '../src/core/step/execute.js';
+import { withRecordedNames } from '../src/core/step/check-phases.js';
+import { canLeavePartialOutputs, effectLimits } from '../src/core/step/requests/mediated-request.js';
 import { authorizeRequest, type RequiredApproval, type MediatedRequest } from './mediated-memory.js';
 import type { MediatedInput, MediatedLogic } from './mediated.js';
 import { askConditions, subjectOf } from '../src/core/step/run-conditions.js';

@@ -43,7 +43,7 @@ import {
   reportTimer,
   unknownEmissions,
   type ReportEvent,
-} from './caller-runs/caller-report.js';
+} from './caller-runs/caller-run.js';
 import type { Emission } from './emission.js';
 import {
   applyBallot,

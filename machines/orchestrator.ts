@@ -28,14 +28,6 @@ import type { Policy } from '../src/core/policy/policy.js';
 import { runCreatedDraft } from '../src/core/run/audit-events.js';
 import { amountsOf, limitsOf, openAccount, reserve, settle } from '../src/core/run/budget-account.js';
 import type { AgentMachine } from './agent.js';
-import { withRefs } from './run-artifacts.js';
-import {
-  prepareHighRiskRun,
-  type StartableRunKind,
-  type StartableLogicByKind,
-  type StartRunEvent,
-} from './high-risk-run.js';
-import type { Emission } from './emission.js';
 import {
   cancellationEnd,
   createdState,
@@ -52,7 +44,15 @@ import {
   type RunEvent,
   type RunMemory,
   type RunOutput,
+  withRefs,
 } from './run.js';
+import {
+  prepareHighRiskRun,
+  type StartableRunKind,
+  type StartableLogicByKind,
+  type StartRunEvent,
+} from './high-risk-run.js';
+import type { Emission } from './emission.js';
 
 export interface OrchestratorInput {
   readonly run: RunContext;

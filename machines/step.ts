@@ -16,20 +16,38 @@
 //   S5. An approval is consumed when EXECUTE is entered, in the same commit (D7).
 
 import { assign, emit, enqueueActions, sendParent, sendTo, setup } from 'xstate';
-import type { MediatedKind } from '../src/core/contract/policy/actions.js';
+import type { MediatedKind } from '../src/core/contract/policy/catalogue.js';
 import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
 import type { ApprovalBook } from '../src/core/contract/run/approval.js';
 import type { GatheredFacts } from '../src/core/contract/run/effect.js';
 import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
 import { type RunContext } from '../src/core/contract/run/run-context.js';
 import type { Policy } from '../src/core/policy/policy.js';
-import { approvalSubject } from '../src/core/step/approval-subject.js';
-import { denialFault, executionFault, requireGatherRequest } from '../src/core/step/authorization.js';
-import { isInvalid, phaseAfter, runCheckPhase, type CheckPhase } from '../src/core/step/step-draft.js';
+import { denialFault, executionFault, requireGatherRequest, approvalSubject } from '../src/core/step/authorization.js';
+import { isInvalid, phaseAfter, runCheckPhase, type CheckPhase } from '../src/core/step/check-phases.js';
 import { awaitedRequests } from '../src/core/policy/approval-decider.js';
 import { firstAttempt, mediatedContext, mediatedRequest } from '../src/core/step/requests/mediated-request.js';
 import { composeResponse, resultWithoutEffect, composeTrace } from '../src/core/step/concluded-step.js';
-import { authorizeStep, isPrivileged, RUN_ENDING_DENIAL } from './authorize-step.js';
+import {
+  markEmission,
+  newStepMemory,
+  requestedApproval,
+  type StepInput,
+  type StepMemory,
+  type StepOutput,
+  scheduleRetry,
+  abandonRetry,
+  canRetry,
+  nextAttempt,
+  openRequests,
+  readLabel,
+  repeatedKey,
+  spentAmounts,
+  stepRequestHash,
+  authorizeStep,
+  isPrivileged,
+  RUN_ENDING_DENIAL,
+} from './step-memory.js';
 import type { Emission } from './emission.js';
 import {
   authorizedResult,
@@ -42,25 +60,6 @@ import { finishTimer, hasApprovedRequest, hasAwaitedRequest, REQUEST_APPROVED } 
 import type { MediatedLogic } from './mediated.js';
 import { authorizeRequest } from './mediated-memory.js';
 import { isDoneEvent, type DoneEvent } from './run.js';
-import {
-  scheduleRetry,
-  abandonRetry,
-  canRetry,
-  nextAttempt,
-  openRequests,
-  readLabel,
-  repeatedKey,
-  spentAmounts,
-  stepRequestHash,
-} from './step-attempts.js';
-import {
-  markEmission,
-  newStepMemory,
-  requestedApproval,
-  type StepInput,
-  type StepMemory,
-  type StepOutput,
-} from './step-memory.js';
 
 export type { StepInput, StepMemory, StepOutput } from './step-memory.js';
 

@@ -28,8 +28,8 @@ const MODULES = {
   control: 'src/host/control/control-messages.js',
   dialects: 'src/features/hooks/dialects.js',
   catalogue: 'src/core/contract/policy/catalogue.js',
-  actions: 'src/core/contract/policy/actions.js',
-  recordActions: 'src/core/contract/policy/record-actions.js',
+  actions: 'src/core/contract/policy/catalogue.js',
+  recordActions: 'src/core/contract/policy/catalogue.js',
   schemas: 'src/published/schema-documents.js',
   upstreams: 'src/core/contract/policy/upstreams.js',
   overlay: 'src/core/contract/policy/overlay.js',
@@ -54,7 +54,7 @@ const MODULES = {
 const DECLARATIONS = {
   errors: 'src/core/errors.d.ts',
   exitCode: ['src/interfaces/cli/command.d.ts', 'ExitCode'],
-  jsonProblem: ['src/core/contract/json/scan-json.d.ts', 'JsonProblem'],
+  jsonProblem: ['src/core/contract/json.d.ts', 'JsonProblem'],
   ledgerRule: ['src/core/ledger/verification/ledger-problem.d.ts', 'LedgerRule'],
 };
 /** Rules that stand as literals in the code. test/docs/errors.test.ts compares these tables with the code. */

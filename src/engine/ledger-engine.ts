@@ -16,34 +16,34 @@
 //   E6. If another worker has extended a tree, nothing of that tree was committed: the engine folds the tree again and
 //       decides the same inputs again. No callback or effect of the lost decision runs.
 
-import { InvariantError } from '../core/errors.js';
-import type { Decision, RunTermination } from '../kernel/decision.js';
+import { InvariantError, type RunError } from '../core/errors.js';
+import type { Decision, RunTermination, Reply } from '../kernel/decision.js';
 import type { Tree } from '../kernel/tree.js';
 import type { ErasureResult, LogHead } from './ports/ledger/ledger-store.js';
 import type { GrownTree } from './ports/ledger/shared-store.js';
 import { checkExternalHead } from '../core/ledger/verification/check-external-head.js';
 import { eraseCaseContent } from './erase-case-content.js';
-import { EffectRunner, type EffectOutcome } from './effect-runner.js';
-import { explainedRejections } from './explained-rejections.js';
+import { EffectRunner, type EffectOutcome, type SuspendableParts, type SuspendableEffects } from './effect-runner.js';
 import { HeadWriter } from './head-writer.js';
-import { InputQueue, LIMITS, QUEUE_MAX, SHARED_LIMITS } from './tick/input-queue.js';
+import { InputQueue, LIMITS, QUEUE_MAX, SHARED_LIMITS, ParkedInputs } from './tick/input-queue.js';
 import type { LiveTrees } from './trees/live-trees.js';
 import { openLiveTrees } from './trees/open-live-trees.js';
 import type { Reservations } from './reservations/quota-reservations.js';
 import { StepLookup } from './trees/step-lookup.js';
-import { queueFullError, closedError, ledgerUnavailableError } from './engine-errors.js';
+import {
+  queueFullError,
+  closedError,
+  ledgerUnavailableError,
+  executionSuspendedError,
+  sandboxElsewhereError,
+} from './engine-errors.js';
 import { waitForQuiescence, Restarts } from './restarts.js';
-import { refuseInput } from './refuse-input.js';
-import type { SuspendableParts } from './suspension.js';
 import { lostInputs } from './tick/lost-inputs.js';
 import { decisionsSubmission, resultSubmission, sharedWakeSubmission, wakeSubmission } from './tick/submissions.js';
 import type { InputOutcome, IssuedCommand, QueuedInput } from './tick/input-outcome.js';
-import { Tick, type TickOptions } from './tick/tick.js';
-import { Timestamps } from './timestamps.js';
+import { Tick, type TickOptions, Timestamps } from './tick/tick.js';
 import { DRAIN_MS, Timers, waitAtMost, type LoadedTimers } from './timers.js';
-import type { SubmissionResult, Recovery, Submission, TreeEngine } from './tree-engine.js';
-import { ParkedInputs } from './parked-inputs.js';
-import { PendingResponses } from './pending-responses.js';
+import type { SubmissionResult, Recovery, Submission, TreeEngine, NewInput } from './tree-engine.js';
 import { IntegrationWaiters } from './writers/integration-waiters.js';
 import type { CommittedTick, LedgerWriter, SharedEngineAccess } from './writers/ledger-writer.js';
 
@@ -472,5 +472,100 @@ export class LedgerEngine implements TreeEngine {
     for (const item of [...inputs, ...this.#queue.drain()]) item.reject(ledgerUnavailableError(error));
     this.#parked.rejectAll(ledgerUnavailableError(error));
     this.#responses.rejectAll(ledgerUnavailableError(error));
+  }
+}
+
+/** C94: the rejections of a decision that name a field and a constraint. */
+const explainedRejections = ({ entries }: Decision): readonly Readonly<Record<string, unknown>>[] =>
+  entries.flatMap(({ entry: { type, body } }) => {
+    if (type !== 'step_trace' || body.explanation === undefined) return [];
+    const { run_id, step_index, error_code, rule_id, explanation } = body;
+    return [{ run_id, step_index, error_code, rule_id, explanation }];
+  });
+
+/** Inputs that start no effect: they start or end runs, or record a report, a reading, a restore or a rotation. */
+const WITHOUT_EFFECTS: ReadonlySet<NewInput['kind']> = new Set([
+  'open',
+  'start_agent',
+  'end',
+  'cancel',
+  'interrupt',
+  'access',
+  'report',
+  'restore',
+  'rotate_key',
+]);
+
+/** Also accepted after a restore: people find out what has happened. */
+const WHILE_SUSPENDED: ReadonlySet<NewInput['kind']> = new Set([...WITHOUT_EFFECTS, 'resolve']);
+
+/**
+ * @returns why a process that executes no effects does not accept this input; null if it does. Its ledger was restored,
+ * or its sandbox is elsewhere.
+ */
+function refuseInput(
+  effects: SuspendableEffects,
+  { input, startsNoEffect }: Pick<Submission, 'input' | 'startsNoEffect'>,
+): RunError | null {
+  const { kind } = input;
+  // The command of an operator executes the act of such a run.
+  if (startsNoEffect === true || (input.kind === 'start_run' && input.run_kind === 'tool_gateway')) return null;
+  if (effects.isSuspended) return WHILE_SUSPENDED.has(kind) ? null : executionSuspendedError();
+  return effects.isElsewhere && !WITHOUT_EFFECTS.has(kind) ? sandboxElsewhereError() : null;
+}
+
+interface PendingResponse {
+  readonly resolve: (response: string | null) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * The responses that submitters of this process wait for. A later decision may have one: about the result of an effect,
+ * about a timer, or of another worker. A failure rejects them all, and those that are added after it, until the next
+ * epoch. So recovery finds none.
+ */
+export class PendingResponses {
+  /** By run, then by input. */
+  readonly #runs = new Map<string, Map<string, PendingResponse>>();
+
+  /** What rejected all; null while the engine works. */
+  #failure: { readonly error: unknown } | null = null;
+
+  /** @returns the response; null if the run ends without one */
+  add(run_id: string, input_id: string): Promise<string | null> {
+    const response = new Promise<string | null>((resolve, reject) => {
+      const pending = { resolve, reject };
+      if (this.#failure !== null) {
+        pending.reject(this.#failure.error);
+        return;
+      }
+      const others = this.#runs.get(run_id);
+      if (others === undefined) this.#runs.set(run_id, new Map([[input_id, pending]]));
+      else others.set(input_id, pending);
+    });
+    response.catch(() => undefined);
+    return response;
+  }
+
+  resolve({ run_id, input_id, response }: Reply): void {
+    const pending = this.#runs.get(run_id);
+    pending?.get(input_id)?.resolve(response);
+    pending?.delete(input_id);
+    if (pending?.size === 0) this.#runs.delete(run_id);
+  }
+
+  endRun(run_id: string): void {
+    for (const { resolve } of this.#runs.get(run_id)?.values() ?? []) resolve(null);
+    this.#runs.delete(run_id);
+  }
+
+  rejectAll(error: unknown): void {
+    this.#failure = { error };
+    for (const pending of this.#runs.values()) for (const { reject } of pending.values()) reject(error);
+    this.#runs.clear();
+  }
+  /** Begins an epoch: responses can be added again. */
+  accept(): void {
+    this.#failure = null;
   }
 }

@@ -14,7 +14,7 @@ import { isUnfoldable } from './failures.js';
 import { EffectRunner } from './effect-runner.js';
 import { factsSubmission, resultSubmission, unansweredSubmission } from './tick/submissions.js';
 import type { EngineParts, Recovery, Submission, TreeEngine } from './tree-engine.js';
-import { isAbandoned, liveAgents } from './trees/recovery-hint.js';
+import { isAbandoned, liveAgents } from './trees/live-trees.js';
 
 /** Maximum number of trees that are settled concurrently. */
 export const TREES_AT_ONCE = 64;

@@ -1,7 +1,7 @@
 import { LedgerError } from '../core/errors.js';
 import { extendHead } from '../core/ledger/proof/merkle.js';
 import type { LogHead, LogStore } from './ports/ledger/ledger-store.js';
-import { isOutcomeUnknown } from './tick/commit-batch.js';
+import { isOutcomeUnknown } from './tick/batch-builder.js';
 
 /** Maximum number of appends in one integration. */
 const APPENDS_MAX = 1_024;

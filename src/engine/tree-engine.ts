@@ -117,7 +117,7 @@ export interface EngineCondition {
 /**
  * Executes effects for an engine. A local read must return synchronously; a throw is an unknown outcome.
  * @see EffectGateway in src/host/effect-gateway.ts, which chooses the executor of each effect. Before it come
- * SuspendableEffects in suspension.ts and, with telemetry, TracedEffects in src/features/telemetry.
+ * SuspendableEffects in effect-runner.ts and, with telemetry, TracedEffects in src/features/telemetry.
  */
 export interface Effects {
   gather(request: SandboxRequest): SandboxFacts;
@@ -143,7 +143,7 @@ export interface Effects {
  * Orders the inputs of each tree, commits the kernel's decisions, and then acts on them. It decides nothing else.
  *
  * @see LedgerEngine in ledger-engine.ts, the implementation, and AdmittedEngine in
- * src/runtime/storage/admitted-engine.ts, the same behind the storage guard
+ * src/runtime/storage/storage-guard.ts, the same behind the storage guard
  *
  * Guarantees, which one conformance suite tests for every engine:
  *  1. A tree has one writer; its inputs take effect one after another.

@@ -6,8 +6,7 @@ import { join } from 'node:path';
 import { removeAll } from '../system/files/copy-folder.js';
 import { fsyncDirectory } from '../system/files/fsync-directory.js';
 import { createFile, readSmallFile, replaceFile } from '../system/files/small-file.js';
-import { readJson } from '../core/contract/json/read-json.js';
-import { isJsonObject } from '../core/contract/json.js';
+import { isJsonObject, readJson } from '../core/contract/json.js';
 import { LedgerError } from '../core/errors.js';
 
 const FILE = 'unfinished-copy.json';

@@ -6,7 +6,7 @@ import Type, { type Static } from 'typebox';
 import { createFile, readSmallFile } from '../system/files/small-file.js';
 import { drawSeed } from '../stores/keys/key-file.js';
 import { refuseLaterVersion } from '../core/contract/file-format.js';
-import { readJson } from '../core/contract/json/read-json.js';
+import { readJson } from '../core/contract/json.js';
 import { closed, Nullable } from '../core/contract/shapes.js';
 import { isConforming } from '../core/contract/validators.js';
 import { PolicyError, usageError } from '../core/errors.js';

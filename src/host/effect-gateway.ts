@@ -8,7 +8,7 @@
 //   any other action               a registered action
 
 import type { Effect, EffectResult, SandboxRequest, SandboxFacts } from '../core/contract/run/effect.js';
-import { ACTION_NAMES } from '../core/contract/policy/actions.js';
+import { ACTION_NAMES } from '../core/contract/policy/catalogue.js';
 import { isSchemaInstance } from '../core/contract/policy/registered-schema.js';
 import type { DecisionQuery, DecisionReply } from '../core/contract/policy/decision-points.js';
 import type { Effects } from '../engine/tree-engine.js';

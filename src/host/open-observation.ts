@@ -4,7 +4,7 @@
 import type { Catalogue } from '../core/contract/policy/catalogue.js';
 import { usageError } from '../core/errors.js';
 import { findMember } from '../features/declare-features.js';
-import { NO_TRACING } from '../runtime/agents/run-tracing.js';
+import { NO_TRACING } from '../runtime/agents/agents.js';
 import type { EngineObservation } from '../runtime/engine-observation.js';
 import { RunLog } from '../runtime/run-log.js';
 import { winstonLog } from '../system/winston-log.js';

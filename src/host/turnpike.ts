@@ -17,7 +17,7 @@ import type { AgentLoopReport, RunAgentOptions } from '../runtime/agents/agent-l
 import { reportAction, type ActionReport } from '../runtime/agents/action-reports.js';
 import type { AgentOptions, AgentRun, SubmitOptions } from '../runtime/agents/agent-run.js';
 import { startBoundRun } from '../runtime/agents/keyed-runs.js';
-import { payloadBytes } from '../runtime/agents/payload-bytes.js';
+import { payloadBytes } from '../runtime/agents/open-input.js';
 import { RunRequests, type ProposalApproval, type RunRequest } from '../runtime/agents/run-requests.js';
 import {
   readContent,
@@ -54,7 +54,8 @@ import { openAddedTools } from './feature-parts.js';
 import { openGovernedActs, type GovernedActs } from './governed-acts.js';
 import { checkInterpretation } from './interpretation.js';
 import { openEngineObservation } from './open-observation.js';
-import { LedgerReader, rootRunIdOf } from '../runtime/ledger/ledger-reader.js';
+import { LedgerReader } from '../runtime/ledger/ledger-reader.js';
+import { rootRunIdOf } from '../core/contract/run/run-context.js';
 import { remoteAgents, type RemoteAgents } from '../runtime/agents/remote-agents.js';
 import type { Readiness } from './readiness/readiness.js';
 import { createReadiness, type LedgerVitals } from './readiness/turnpike-readiness.js';

@@ -4,10 +4,9 @@
 import { resolve } from 'node:path';
 import { commandRunner } from '../sandbox/commands/walled-command-runner.js';
 import { diskSpace } from '../system/files/file-disk-space.js';
-import { keepProcessAlive } from '../system/keep-alive.js';
+import { scheduleNextTurn, systemPace, keepProcessAlive } from '../system/system-pace.js';
 import { nanoidIds } from '../system/nanoid-ids.js';
 import { overlayFile, overlayFiles } from '../home/policy/overlay-file.js';
-import { scheduleNextTurn, systemPace } from '../system/system-pace.js';
 import { policySource } from '../home/policy/home-policy.js';
 import { ephemeralKey, sessionKey } from '../stores/keys/session-key.js';
 import { openSandbox } from '../sandbox/files/file-sandbox.js';
@@ -32,7 +31,6 @@ import { Agents } from '../runtime/agents/agents.js';
 import { AutomaticRestarts } from './automatic-restarts.js';
 import { BoundedCalls } from '../runtime/effects/bounded-calls.js';
 import { CallLog } from '../runtime/effects/call-log.js';
-import { comparedOverlay } from './compared-overlay.js';
 import { httpDecisionService } from '../system/network/http-decision-service.js';
 import { EffectGateway } from './effect-gateway.js';
 import { FEATURES } from '../features/declare-features.js';
@@ -48,11 +46,12 @@ import { FeatureParts } from './feature-parts.js';
 import type { HostAccess } from '../runtime/host-feature.js';
 import { LedgerReader } from '../runtime/ledger/ledger-reader.js';
 import { PolicyCache } from '../runtime/policy-cache.js';
-import { AdmittedEngine } from '../runtime/storage/admitted-engine.js';
-import { StorageGuard } from '../runtime/storage/storage-guard.js';
+import { StorageGuard, AdmittedEngine } from '../runtime/storage/storage-guard.js';
 import { RunRecordWriter } from '../runtime/ledger/run-record-writer.js';
 import { shippedContract } from '../runtime/shipped-contract.js';
 import type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
+import type { ComparedRule, OverlayFact } from '../core/contract/policy/overlay.js';
+import { personOf } from '../names/person-name.js';
 
 /** How long a write to the history cache waits for a lock, in milliseconds. */
 const HISTORY_BUSY_MS = 20;
@@ -285,4 +284,29 @@ function createSandbox(options: TurnpikeOptions, home: SandboxVolume | null): Sa
   if (root === undefined) throw usageError('`store` needs `sandbox` as well');
   makeFolder(root);
   return openSandbox({ root: resolve(root), unsafe: options.unsafe ?? false });
+}
+
+// The emergency overlay, with the persons that its rules name (C87): the kernel compares them, but has no Unicode
+// tables.
+
+/** Returns the same object for the same fact of the source. */
+function comparedOverlay(source: OverlaySource): OverlaySource {
+  const known = new WeakMap<OverlayFact, OverlayFact>();
+  return {
+    current: () => {
+      const fact = source.current();
+      if (fact === null || fact.epoch === null) return fact;
+      const made = known.get(fact) ?? { epoch: fact.epoch, rules: fact.rules.map(comparedRule) };
+      known.set(fact, made);
+      return made;
+    },
+  };
+}
+
+/** A name that cannot be compared has no person: no actor can act or vote under it or another spelling of it. */
+function comparedRule(given: ComparedRule): ComparedRule {
+  const rule = { ...given };
+  delete rule.person;
+  const person = rule.actor_id === undefined ? 'empty' : personOf(rule.actor_id);
+  return typeof person === 'string' ? rule : { ...rule, person };
 }

@@ -10,27 +10,13 @@ import {
   type StoredArtifact,
   type WithheldArtifact,
 } from '../core/contract/artifact-ref.js';
-import {
-  isOpeningInput,
-  type OpeningInput,
-  type ProposalMark,
-  type RecordedInput,
-  type SealedEntry,
-} from '../core/contract/run/entry.js';
-import {
-  featureInputKind,
-  loadFeaturesNamedIn,
-  missingFeature,
-  missingFeatureError,
-  type RecordedByFeature,
-} from '../core/contract/run/feature-vocabulary.js';
+import { isOpeningInput, type ProposalMark, type RecordedInput, type SealedEntry } from '../core/contract/run/entry.js';
+import { loadFeaturesNamedIn, missingFeature, missingFeatureError } from '../core/contract/run/feature-vocabulary.js';
 import { isJsonObject } from '../core/contract/json.js';
-import { storedPayloadRef } from '../core/contract/run/payload-prefix.js';
+import { INPUT_SCHEMAS, pinReferences, referencesOf } from '../core/contract/run/input.js';
 import { canonicalJson } from '../core/contract/canonical-json.js';
 import { parseOwnJson } from '../core/contract/json/own-json.js';
 import type { EntryPlace } from '../core/ledger/readable-ledger.js';
-import { optionalValues } from '../core/contract/policy/pins.js';
-import { INPUT_SCHEMAS } from '../core/contract/run/input.js';
 import { isRecordedInput } from '../core/contract/validators.js';
 import type { LedgerError } from '../core/errors.js';
 import type { Decision } from './decision.js';
@@ -56,13 +42,13 @@ export interface Difference {
   readonly found: string | null;
 }
 
-export interface RecordedEntry {
+interface RecordedEntry {
   readonly seq: number;
   readonly text: string;
 }
 
 /** The result of applying one recorded entry. */
-export type FoldResult =
+type FoldResult =
   | { readonly decision: Decision | null }
   | { readonly difference: Difference }
   | { readonly withheld: WithheldArtifact }
@@ -216,64 +202,11 @@ export async function loadFeaturesOf(
   if (pinned !== null) await pinned;
 }
 
-/** The references of an input whose content comes with the input, in the order of its materials. */
-export function referencesOf(input: RecordedInput): readonly ArtifactRef[] {
-  switch (input.kind) {
-    case 'open':
-      return [...pinReferences(input), ...(input.notes ?? [])];
-    case 'end':
-    case 'interrupt':
-    case 'wake':
-    case 'facts':
-    case 'vote':
-    case 'access':
-    case 'restore':
-    case 'rotate_key':
-      return [];
-    case 'start_agent':
-      return input.given ?? [];
-    case 'proposal':
-      return [storedPayloadRef(input), ...optionalRef(input.prompt), ...optionalRef(input.seen?.response)];
-    case 'start_run':
-      return [input.request];
-    case 'report':
-      return optionalRef(input.result);
-    case 'result':
-      return [...optionalRef(input.result), ...optionalRef(input.explanation)];
-    case 'cancel':
-    case 'resolve':
-      return optionalRef(input.note_ref);
-    default:
-      return featureReferences(input);
-  }
-}
-
-function featureReferences(input: RecordedInput & RecordedByFeature): readonly ArtifactRef[] {
-  const kind = featureInputKind(input.kind);
-  if (kind === null) throw missingFeatureError(input.feature);
-  const own = kind.references(input);
-  return isOpeningInput(input) ? [...pinReferences(input), ...own, ...(input.notes ?? [])] : own;
-}
-
 /** The first policy or machine definition that is not pinned as system content. Content of a case can be withheld. */
 function wrongPin(input: RecordedInput): Mismatch | null {
   const pin = isOpeningInput(input) ? pinReferences(input).find((ref) => !isSystemRef(ref)) : undefined;
   return pin === undefined ? null : { expected: null, found: canonicalJson(pin) };
 }
-
-/** References to the policies and machine definitions, which are the first materials of an opening input. */
-export const pinReferences = ({
-  policies: { lanes, roles, actions, ...optional },
-  machines,
-}: OpeningInput): readonly ArtifactRef[] => [
-  lanes.artifact,
-  roles.artifact,
-  actions.artifact,
-  machines,
-  ...optionalValues(optional).map(({ artifact }) => artifact),
-];
-
-const optionalRef = (ref: ArtifactRef | null | undefined): readonly ArtifactRef[] => (ref == null ? [] : [ref]);
 
 interface Mismatch {
   readonly expected: string | null;

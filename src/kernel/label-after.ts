@@ -1,5 +1,5 @@
 import type { Label } from '../core/contract/policy/labels.js';
-import { EMPTY_LABEL, joinLabels } from '../core/policy/label-rules.js';
+import { EMPTY_LABEL, joinLabels } from '../core/policy/authorize-run.js';
 import { readLabel } from './context-readers.js';
 import type { Decision } from './decision.js';
 import type { Tree } from './tree.js';

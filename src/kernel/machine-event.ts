@@ -2,7 +2,7 @@
 
 import type { AgentEvent, ProposeEvent } from '../../machines/agent.js';
 import type { StartRunEvent } from '../../machines/high-risk-run.js';
-import type { ReportEvent } from '../../machines/caller-runs/caller-report.js';
+import type { ReportEvent } from '../../machines/caller-runs/caller-run.js';
 import type { MediatedEvent, ResultEvent } from '../../machines/mediated.js';
 import type { OrchestratorEvent } from '../../machines/orchestrator.js';
 import type { StepEvent } from '../../machines/step.js';
@@ -23,7 +23,7 @@ import { attachText } from '../core/step/explanation/attached-explanation.js';
 import { InvariantError } from '../core/errors.js';
 import type { Policy } from '../core/policy/policy.js';
 import type { TreeInput } from './decision.js';
-import { canHavePrefix } from './payload-limit.js';
+import { isPrefixValid, createPayloadPrefix } from '../core/contract/run/input.js';
 
 /** The machine event for an input. `open` has none: it starts the tree. */
 export function toMachineEvent(
@@ -158,3 +158,18 @@ const ballotOf = ({ digests, decision, approver, run_id, time }: VoteInput): App
 });
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+type PayloadPolicy = Pick<Policy, 'limits'> | null;
+
+/**
+ * C80. @returns the prefix that a tree under `policy` stores in place of this payload; null if it stores the whole
+ *      payload
+ */
+export function storedPrefix(payload: Artifact | undefined, policy: PayloadPolicy): Artifact | null {
+  if (policy === null || payload === undefined) return null;
+  return payload.bytes.byteLength > policy.limits.payload_bytes_max ? createPayloadPrefix(payload) : null;
+}
+
+/** Whether a proposal may carry a prefix in place of its payload. */
+const canHavePrefix = (proposal: ProposalInput, policy: PayloadPolicy): boolean =>
+  policy !== null && isPrefixValid(proposal, policy.limits.payload_bytes_max);

@@ -4,24 +4,22 @@
 import type { AnyStateMachine } from 'xstate';
 import { FLAGS, flagsOf, NO_FLAGS, type Flags } from '../../machines/flags.js';
 import { createMachines, machineDefinitions, type Machines } from '../../machines/index.js';
-import { isWithheld, type Artifact, type StoredArtifact } from '../core/contract/artifact-ref.js';
+import { isWithheld, type Artifact, type StoredArtifact, sha256 } from '../core/contract/artifact-ref.js';
 import {
   createCatalogue,
   NO_REGISTRATIONS,
   parseRegistrations,
   type Catalogue,
 } from '../core/contract/policy/catalogue.js';
-import { sha256 } from '../core/contract/hash.js';
 import { optionalValues, toOptionalFiles } from '../core/contract/policy/pins.js';
 import type { OpenInput } from '../core/contract/run/entry.js';
 import { loadFeaturesOfPolicy } from '../core/contract/run/feature-vocabulary.js';
-import { isJsonObject } from '../core/contract/json.js';
+import { isJsonObject, scanJson } from '../core/contract/json.js';
 import { InvariantError, LedgerError, PolicyError } from '../core/errors.js';
 import { approvalDecider } from '../core/policy/approval-decider.js';
 import { conditionLanguage } from '../core/policy/conditions.js';
 import { loadPolicy } from '../core/policy/files/check-policy.js';
 import type { Policy } from '../core/policy/policy.js';
-import { scanJson } from '../core/contract/json/scan-json.js';
 import type { RootMachine, TreeFeature } from './tree-feature.js';
 
 /** Few policies are in use at the same time: the current one, and those of older trees. */

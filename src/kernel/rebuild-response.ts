@@ -1,15 +1,14 @@
 import { authorizedResult } from '../../machines/caller-runs/caller-run.js';
 import { messageOf, type Fault } from '../core/contract/fault.js';
 import { HASHED_PREFIX } from '../core/contract/free-text.js';
-import { sha256 } from '../core/contract/hash.js';
+import { sha256 } from '../core/contract/artifact-ref.js';
 import type { JsonObject } from '../core/contract/json.js';
 import type { Exposure } from '../core/contract/run/response.js';
 import type { StepTrace } from '../core/contract/run/step-trace.js';
 import { LedgerError } from '../core/errors.js';
 import type { Policy } from '../core/policy/policy.js';
-import { IDENTITY_PHASES, newStepDraft, runCheckPhases } from '../core/step/step-draft.js';
-import { resultWithoutEffect } from '../core/step/concluded-step.js';
-import { respond } from '../core/step/respond.js';
+import { IDENTITY_PHASES, newStepDraft, runCheckPhases } from '../core/step/check-phases.js';
+import { resultWithoutEffect, respond } from '../core/step/concluded-step.js';
 
 export interface RecordedStep {
   readonly trace: StepTrace;

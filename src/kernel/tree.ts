@@ -12,7 +12,7 @@ import type { Command, Emission, RunTermination } from '../../machines/emission.
 import { stepId } from '../../machines/agent.js';
 import type { Artifact } from '../core/contract/artifact-ref.js';
 import type { ApprovalBook } from '../core/contract/run/approval.js';
-import type { Effect } from '../core/contract/run/effect.js';
+import type { Effect, GatherRequest, SandboxRequest } from '../core/contract/run/effect.js';
 import {
   isOpeningInput,
   type OpeningInput,
@@ -24,20 +24,19 @@ import {
   missingFeatureError,
   type RecordedByFeature,
 } from '../core/contract/run/feature-vocabulary.js';
-import type { RunContext } from '../core/contract/run/run-context.js';
+import { type RunContext, childRunId } from '../core/contract/run/run-context.js';
 import { isRecordedInput } from '../core/contract/validators.js';
 import { InvariantError } from '../core/errors.js';
 import { authorizeOrchestrator } from '../core/policy/authorize-run.js';
 import type { Policy } from '../core/policy/policy.js';
 import { resolvedEvent } from '../core/run/audit-events.js';
-import { proposalKey } from '../core/step/validate-schema.js';
+import { proposalKey } from '../core/step/check-phases.js';
 import type { Actors, ActorInit, ActorState } from './interpreter/actors.js';
 import { readApprovalBook } from './context-readers.js';
 import { DEFAULT_INTERPRETER } from './interpreter/default-interpreter.js';
-import { DecisionBuilder } from './decision-builder.js';
+import { DecisionBuilder, rootContext } from './decision-builder.js';
 import type { Decision, Timer, TreeInput } from './decision.js';
 import type { Interpretation } from './interpreter/interpreter.js';
-import { rootContext } from './root-context.js';
 import type { PersistedActor } from './interpreter/persisted-actor.js';
 import {
   definitionsOf,
@@ -49,11 +48,12 @@ import {
 } from './pinned-policy.js';
 import { recordAccess, recordLedgerEvent, recordRefusal } from './record-refusal.js';
 import { toMachineEvent } from './machine-event.js';
-import { configurationOf } from '../../machines/run-artifacts.js';
+import { configurationOf } from '../../machines/run.js';
 import { startActors } from './interpreter/start-actors.js';
 import { featureOf, installedFeature, type TreeAccess, type TreeFeature, type TreePart } from './tree-feature.js';
 import type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
 import { redactInspection } from './interpreter/redact-inspection.js';
+import type { StepMemory } from '../../machines/step-memory.js';
 
 export type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
 
@@ -383,4 +383,45 @@ export function restoreTree(
   const tree = new Tree(snapshot.tree_id, interpretation);
   tree.restore(snapshot, policies);
   return tree;
+}
+
+type DecidedChange = Pick<Effect, 'action' | 'args' | 'before' | 'case_id' | 'idempotency_key'>;
+
+/**
+ * The changes that a tree has decided to make to a sandbox: effects without a result, and changes that a step will
+ * retry.
+ */
+export function listDecidedChanges(tree: Tree): readonly DecidedChange[] {
+  const pending = tree.pending.flatMap((command) =>
+    command.kind === 'perform' && !command.in_commit ? [command.effect] : [],
+  );
+  return [...pending, ...tree.timers.flatMap(({ run_id }) => changeAwaitingRetry(tree, run_id))];
+}
+
+/** Whether a step of the tree waits to retry a change. */
+export const isAwaitingRetry = (tree: Tree): boolean =>
+  (tree.policy?.retries.max ?? 0) > 0 && tree.timers.some(({ run_id }) => changeAwaitingRetry(tree, run_id).length > 0);
+
+/** Whether a step of this agent run has begun and not ended: it waits for facts, a result or a retry. */
+export const isMidStep = (tree: Tree, agent_run_id: string): boolean => tree.isLive(stepId(agent_run_id));
+
+/** The pending sandbox query of an agent run, if its quota counts the reservations of others (C82); null otherwise. */
+export function findPendingGather(tree: Tree, agent_run_id: string): SandboxRequest | null {
+  const request = findFactsRequest(tree, agent_run_id);
+  return request === null || request.case_id === null ? null : { ...request, case_id: request.case_id };
+}
+
+/** The facts for which a step of this agent run waits. */
+export function findFactsRequest(tree: Tree, agent_run_id: string): GatherRequest | null {
+  const pendingCommand = tree.pending.find(({ kind, run_id }) => kind === 'gather' && run_id === agent_run_id);
+  return pendingCommand?.kind === 'gather' ? pendingCommand.request : null;
+}
+
+function changeAwaitingRetry(tree: Tree, agent_run_id: string): readonly DecidedChange[] {
+  const memory = tree.actorState(stepId(agent_run_id))?.memory as Partial<StepMemory> | undefined;
+  const { next_attempt, action, authorization, agent, mediated_runs } = memory ?? {};
+  if (next_attempt == null || action == null || authorization?.args == null || agent === undefined) return [];
+  const first = childRunId(agent_run_id, (mediated_runs ?? 0) + 1);
+  const { args, before } = authorization;
+  return [{ action, args, before, case_id: agent.case_id, idempotency_key: childRunId(first, 1) }];
 }

@@ -8,7 +8,7 @@ import type { Log } from '../engine/ports/log.js';
 import type { Telemetry } from '../engine/ports/telemetry.js';
 import type { TickObserver } from '../engine/tick/tick-observer.js';
 import type { Effects } from '../engine/tree-engine.js';
-import type { RunTracing } from './agents/run-tracing.js';
+import type { RunTracing } from './agents/agents.js';
 import type { LedgerReader } from './ledger/ledger-reader.js';
 
 /** The trace contexts of the effects in flight. */

@@ -2,9 +2,8 @@
 // executes an allowed act and reports its outcome.
 
 import Type, { type Static, type TObject } from 'typebox';
-import { artifactRef, type Artifact } from '../core/contract/artifact-ref.js';
+import { artifactRef, type Artifact, sha256 } from '../core/contract/artifact-ref.js';
 import { canonicalJson } from '../core/contract/canonical-json.js';
-import { sha256 } from '../core/contract/hash.js';
 import { parseOwnJson } from '../core/contract/json/own-json.js';
 import { isJsonObject, type JsonObject } from '../core/contract/json.js';
 import type { AuditEvent } from '../core/contract/run/audit-event.js';
@@ -12,11 +11,11 @@ import { OPERATOR_ACTS, type ConcernedCase, type OperatorAction } from '../core/
 import { CaseId, Identifier, RunId } from '../core/contract/shapes.js';
 import type { NewInput, TreeEngine } from '../engine/tree-engine.js';
 import { LedgerError, RunError, usageError } from '../core/errors.js';
-import { EMPTY_LABEL } from '../core/policy/label-rules.js';
+import { EMPTY_LABEL } from '../core/policy/authorize-run.js';
 import type { Ids } from '../engine/ports/ids.js';
 import type { LedgerStore } from '../engine/ports/ledger/ledger-store.js';
 import { asPerson, validateActor, validateField } from './agents/open-input.js';
-import { rootRunIdOf } from './ledger/ledger-reader.js';
+import { rootRunIdOf } from '../core/contract/run/run-context.js';
 import type { PinnedPolicy, PolicyCache } from './policy-cache.js';
 
 const Text = Type.String({ maxLength: 400 });

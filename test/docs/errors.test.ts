@@ -88,7 +88,7 @@ describe('rules', () => {
 
   test('all texts after a rule are listed', () => {
     const words = new Map(rows('problems').map(([of = '', list = '']) => [of, list.split(', ')]));
-    expect(words.get('json')).toEqual(literalsOfType('src/core/contract/json/scan-json.ts', 'JsonProblem'));
+    expect(words.get('json')).toEqual(literalsOfType('src/core/contract/json.ts', 'JsonProblem'));
     expect(words.get('schema')).toEqual([
       ...Object.keys(Proposal.properties).map((key) => `missing_${key}`),
       'unknown_field',

@@ -2,7 +2,7 @@
 
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
-import { ACTION_NAMES } from '../../src/core/contract/policy/actions.js';
+import { ACTION_NAMES } from '../../src/core/contract/policy/catalogue.js';
 import { FAULTS, type FaultCode } from '../../src/core/contract/fault.js';
 import { shippedPolicy } from '../fixtures/shipped-policy.js';
 import { filesIn, textOf } from '../sources.js';

@@ -2,7 +2,7 @@
 // machines/agent.ts).
 
 import { expect, test } from '@jest/globals';
-import { PendingResponses } from '../../src/engine/pending-responses.js';
+import { PendingResponses } from '../../src/engine/ledger-engine.js';
 
 const pendingAfter = async (responding: Promise<unknown>): Promise<unknown> =>
   Promise.race([responding, new Promise((resolve) => setImmediate(resolve, 'pending'))]);

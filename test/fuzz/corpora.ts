@@ -3,7 +3,7 @@
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ACTION_NAMES } from '../../src/core/contract/policy/actions.js';
+import { ACTION_NAMES } from '../../src/core/contract/policy/catalogue.js';
 import { bytesOf } from './bytes.js';
 import { fixtures, ROOT, suiteFolder } from './places.js';
 

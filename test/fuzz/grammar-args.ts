@@ -1,7 +1,7 @@
 // Actions and their arguments: valid ones and near misses.
 
 import fc from 'fast-check';
-import { ACTION_NAMES } from '../../src/core/contract/policy/actions.js';
+import { ACTION_NAMES } from '../../src/core/contract/policy/catalogue.js';
 import { hostileValue, keyText, quoted, stringText } from './grammar-json.js';
 
 /** Actions, weighted: all that exist, often, and names that must not be mistaken for one. */

@@ -3,7 +3,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import Type from 'typebox';
 import { openSandbox } from '../../src/sandbox/files/file-sandbox.js';
-import { ACTION_NAMES } from '../../src/core/contract/policy/actions.js';
+import { ACTION_NAMES } from '../../src/core/contract/policy/catalogue.js';
 import { CapabilityError } from '../../src/core/errors.js';
 import { commandRunner } from '../../src/sandbox/commands/walled-command-runner.js';
 import { ephemeralKey } from '../../src/stores/keys/session-key.js';

@@ -6,7 +6,7 @@ import { artifactRef } from '../../src/core/contract/artifact-ref.js';
 import { createCatalogue } from '../../src/core/contract/policy/catalogue.js';
 import type { RunContext } from '../../src/core/contract/run/run-context.js';
 import { emptyBook } from '../../src/core/policy/approval-decider.js';
-import { EMPTY_LABEL } from '../../src/core/policy/label-rules.js';
+import { EMPTY_LABEL } from '../../src/core/policy/authorize-run.js';
 import type { Policy } from '../../src/core/policy/policy.js';
 import { limitsOf, openAccount } from '../../src/core/run/budget-account.js';
 import { REGISTERED } from '../fixtures/governed.js';

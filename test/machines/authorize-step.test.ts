@@ -1,7 +1,7 @@
 // AUTHORIZE of one step without a machine: its stages, and what a step needs of its budget.
 
 import { describe, expect, test } from '@jest/globals';
-import { authorizeStep, findExhaustedBudget, isPrivileged, RUN_ENDING_DENIAL } from '../../machines/authorize-step.js';
+import { authorizeStep, findExhaustedBudget, isPrivileged, RUN_ENDING_DENIAL } from '../../machines/step-memory.js';
 import { limitsOf, openAccount, type LimitParts } from '../../src/core/run/budget-account.js';
 import { UNDECIDED_AUTHORIZATION } from '../../src/core/step/authorization.js';
 import { attempting, READ, RETRYING_POLICY as POLICY } from './attempts.js';

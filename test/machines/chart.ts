@@ -12,7 +12,7 @@ import {
 } from 'xstate';
 import type { Emission } from '../../machines/emission.js';
 import { implementationsOf } from '../../src/core/contract/inspection/xstate-fields.js';
-import { compileAction, type ActorEvent, type ActorMemory } from '../../src/kernel/interpreter/compiled-action.js';
+import { compileAction, type ActorEvent, type ActorMemory } from '../../src/kernel/interpreter/compiled-machine.js';
 import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';
 import { SHIPPED } from '../fixtures/tree.js';
 

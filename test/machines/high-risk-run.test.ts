@@ -3,11 +3,10 @@
 import { describe, expect, test } from '@jest/globals';
 import { prepareHighRiskRun, type StartRunEvent } from '../../machines/high-risk-run.js';
 import type { MediatedRequest } from '../../machines/mediated-memory.js';
-import { artifactRef } from '../../src/core/contract/artifact-ref.js';
+import { artifactRef, sha256 } from '../../src/core/contract/artifact-ref.js';
 import { createCatalogue, type TargetDefinition } from '../../src/core/contract/policy/catalogue.js';
-import { sha256 } from '../../src/core/contract/hash.js';
 import type { RunContext } from '../../src/core/contract/run/run-context.js';
-import { EMPTY_LABEL } from '../../src/core/policy/label-rules.js';
+import { EMPTY_LABEL } from '../../src/core/policy/authorize-run.js';
 import type { Policy } from '../../src/core/policy/policy.js';
 import { REGISTERED } from '../fixtures/governed.js';
 import { testPolicy } from '../fixtures/policy.js';

@@ -2,7 +2,7 @@
 // whose agents read, and then write or send.
 
 import { describe, expect, test } from '@jest/globals';
-import { EMPTY_LABEL, createLabel } from '../../src/core/policy/label-rules.js';
+import { EMPTY_LABEL, createLabel } from '../../src/core/policy/authorize-run.js';
 import { restoreTree, type TreeSnapshot } from '../../src/kernel/tree.js';
 import { GovernedTree, governedPolicy } from '../fixtures/governed.js';
 import { AGENT, CASE, TREE } from '../fixtures/tree.js';

@@ -3,7 +3,7 @@ import { createActor, type InspectionEvent } from 'xstate';
 import { toDirectedGraph, type DirectedGraphNode } from 'xstate/graph';
 import { createMachines } from '../../machines/index.js';
 import { testPolicy } from '../fixtures/policy.js';
-import { rootContext } from '../../src/kernel/root-context.js';
+import { rootContext } from '../../src/kernel/decision-builder.js';
 import { TreeDriver } from '../fixtures/tree.js';
 import type { OpenInput } from '../../src/core/contract/run/entry.js';
 

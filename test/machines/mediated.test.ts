@@ -8,7 +8,7 @@ import { TERMINAL_STATES, type TerminalState } from '../../src/core/contract/run
 import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';
 import { emptyBook } from '../../src/core/policy/approval-decider.js';
 import { requestApproval } from '../../src/features/approvals/approval-requests.js';
-import { EMPTY_LABEL } from '../../src/core/policy/label-rules.js';
+import { EMPTY_LABEL } from '../../src/core/policy/authorize-run.js';
 import { AGENT, CASE, editedPolicy, TREE, TreeDriver } from '../fixtures/tree.js';
 import { edgesOf, edgeText, recordMachine, machines, stateText, topState } from './chart.js';
 import { personNamed } from '../fixtures/person.js';

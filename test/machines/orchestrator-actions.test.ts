@@ -12,7 +12,7 @@ import {
 import type { RunOutput } from '../../machines/run.js';
 import { artifactRef, type ArtifactRef } from '../../src/core/contract/artifact-ref.js';
 import type { RunContext } from '../../src/core/contract/run/run-context.js';
-import { EMPTY_LABEL } from '../../src/core/policy/label-rules.js';
+import { EMPTY_LABEL } from '../../src/core/policy/authorize-run.js';
 import type { Policy } from '../../src/core/policy/policy.js';
 import { amountsOf, limitsOf, openAccount } from '../../src/core/run/budget-account.js';
 import { ANNA } from '../fixtures/governed.js';

@@ -3,7 +3,7 @@ import type { OrchestratorEvent } from '../../machines/orchestrator.js';
 import { artifactRef } from '../../src/core/contract/artifact-ref.js';
 import type { RunContext } from '../../src/core/contract/run/run-context.js';
 import type { TerminalState } from '../../src/core/contract/run/run-state.js';
-import { EMPTY_LABEL } from '../../src/core/policy/label-rules.js';
+import { EMPTY_LABEL } from '../../src/core/policy/authorize-run.js';
 import { AGENT, editedPolicy, proposal, TREE, TreeDriver } from '../fixtures/tree.js';
 import { recordMachine, machines, stateText, topState } from './chart.js';
 

@@ -1,9 +1,8 @@
 // The actions and guards of a step one by one: with events of another kind, and with memory that is nearly empty.
 
 import { describe, expect, test } from '@jest/globals';
-import { RUN_ENDING_DENIAL } from '../../machines/authorize-step.js';
+import { type StepMemory, RUN_ENDING_DENIAL } from '../../machines/step-memory.js';
 import { createMachines } from '../../machines/index.js';
-import type { StepMemory } from '../../machines/step-memory.js';
 import { artifactRef } from '../../src/core/contract/artifact-ref.js';
 import type { OverlayFact } from '../../src/core/contract/policy/overlay.js';
 import type { SeenProposal } from '../../src/core/contract/run/entry.js';

@@ -3,6 +3,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { RunOutput } from '../../machines/run.js';
 import {
+  type StepMemory,
   abandonRetry,
   canRetry,
   findUnknownRequest,
@@ -11,11 +12,9 @@ import {
   scheduleRetry,
   spentAmounts,
   stepRequestHash,
-} from '../../machines/step-attempts.js';
-import type { StepMemory } from '../../machines/step-memory.js';
-import { artifactRef } from '../../src/core/contract/artifact-ref.js';
+} from '../../machines/step-memory.js';
+import { artifactRef, sha256 } from '../../src/core/contract/artifact-ref.js';
 import { canonicalJson } from '../../src/core/contract/canonical-json.js';
-import { sha256 } from '../../src/core/contract/hash.js';
 import { limitsOf, openAccount } from '../../src/core/run/budget-account.js';
 import { UNDECIDED_AUTHORIZATION } from '../../src/core/step/authorization.js';
 import {

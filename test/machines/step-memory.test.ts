@@ -5,7 +5,7 @@ import { markEmission, requestedApproval } from '../../machines/step-memory.js';
 import { shippedPolicy } from '../fixtures/shipped-policy.js';
 import { UNDECIDED_AUTHORIZATION } from '../../src/core/step/authorization.js';
 import type { Verdict } from '../../src/core/policy/verdict.js';
-import { UNKNOWN_IDENTITY } from '../../src/core/step/validate-schema.js';
+import { UNKNOWN_IDENTITY } from '../../src/core/step/check-phases.js';
 import { attempting, CALL, PROPOSER, RECEIVED_AT } from './attempts.js';
 
 const DIGEST = 'd'.repeat(64);

@@ -9,7 +9,7 @@ import type { SeenProposal } from '../../src/core/contract/run/entry.js';
 import type { OverlayFact } from '../../src/core/contract/policy/overlay.js';
 import { policyOf } from '../../src/kernel/pinned-policy.js';
 import { emptyBook } from '../../src/core/policy/approval-decider.js';
-import { EMPTY_LABEL } from '../../src/core/policy/label-rules.js';
+import { EMPTY_LABEL } from '../../src/core/policy/authorize-run.js';
 import type { Policy } from '../../src/core/policy/policy.js';
 import { limitsOf, openAccount } from '../../src/core/run/budget-account.js';
 import { ABSENT, AGENT, CASE, editedPolicy, FILE, ONE_FILE, proposal, SHIPPED, TreeDriver } from '../fixtures/tree.js';

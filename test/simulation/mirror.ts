@@ -1,6 +1,6 @@
 import type { MemoryState } from '../../src/stores/memory/memory-state.js';
 import { NO_PREV, type Entry, type SealedEntry } from '../../src/core/contract/run/entry.js';
-import { sealEntry } from '../../src/core/ledger/seal-entry.js';
+import { sealEntry } from '../../src/core/ledger/entry-text.js';
 import type { Batch, TreeAppend } from '../../src/engine/ports/ledger/ledger-store.js';
 
 interface End {

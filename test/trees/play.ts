@@ -2,10 +2,9 @@
 // is stored as in a ledger, with the content of the inputs.
 
 import type { Command } from '../../machines/emission.js';
-import { artifactRef, type Artifact } from '../../src/core/contract/artifact-ref.js';
+import { artifactRef, type Artifact, sha256 } from '../../src/core/contract/artifact-ref.js';
 import type { EffectResult, PathFact } from '../../src/core/contract/run/effect.js';
 import type { ProposalMark, RecordedInput, RunCreated, SeenProposal } from '../../src/core/contract/run/entry.js';
-import { sha256 } from '../../src/core/contract/hash.js';
 import type { JsonObject } from '../../src/core/contract/json.js';
 import type { OverlayFact } from '../../src/core/contract/policy/overlay.js';
 import type { StepTrace } from '../../src/core/contract/run/step-trace.js';

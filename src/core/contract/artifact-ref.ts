@@ -1,6 +1,8 @@
+// References to content: entries contain the hash, the length and the kind of an artifact, and never its bytes.
+
 import Type, { type Static } from 'typebox';
-import { sha256 } from './hash.js';
 import { CaseId, closed, OneOf, RunId, Timestamp } from './shapes.js';
+import { hash } from 'node:crypto';
 
 /** How a manifest refers to content without containing it (S4-10, S4-83). The SHA-256 of content is its address. */
 export const ArtifactRef = Type.Object(
@@ -71,7 +73,7 @@ export interface Artifact {
 
 /** Why content is unavailable: its case was erased, or a lane keeps it out of evidence bundles. */
 export const WITHHOLDING_REASONS = ['erased', 'lane'] as const;
-export type WithholdingReason = (typeof WITHHOLDING_REASONS)[number];
+type WithholdingReason = (typeof WITHHOLDING_REASONS)[number];
 
 /** What decisions are checked with. It belongs to no case, so it cannot be erased or withheld. */
 export const SYSTEM_ARTIFACT_KINDS: readonly ArtifactKind[] = ['policy', 'machines'];
@@ -119,3 +121,9 @@ export function artifactRef(artifact: StoredArtifact): ArtifactRef {
     ? { artifact_id, artifact_kind: kind, hash_sha256: hash, byte_size, scope: 'system' }
     : { artifact_id, artifact_kind: kind, hash_sha256: hash, byte_size, scope: 'case', case_id };
 }
+
+/**
+ * SHA-256 of bytes, or of the UTF-8 form of a string.
+ * @returns 64 lower-case hex digits
+ */
+export const sha256 = (bytes: string | Uint8Array): string => hash('sha256', bytes, 'hex');

@@ -2,7 +2,7 @@
 
 import Type, { type TSchema } from 'typebox';
 import { ActionsPolicy } from './policy/actions-policy.js';
-import { ACTION_NAMES, ACTIONS } from './policy/actions.js';
+import { ACTION_NAMES, ACTIONS, RECORD_ACTIONS } from './policy/catalogue.js';
 import { ArtifactRef } from './artifact-ref.js';
 import { RunCreated } from './run/entry.js';
 import { AuditEvent } from './run/audit-event.js';
@@ -14,7 +14,6 @@ import { LanesPolicy } from './policy/lanes.js';
 import { PinManifest } from './policy/pins.js';
 import { Proposal } from './run/proposal.js';
 import { DecisionResponse, DetailedResponse, ExplainedResponse } from './run/response.js';
-import { RECORD_ACTIONS } from './policy/record-actions.js';
 import { RolesPolicy } from './policy/roles.js';
 import { RunRecord } from './run/run-record.js';
 

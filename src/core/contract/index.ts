@@ -7,7 +7,7 @@ export {
   type ActionDefinition,
   type ActionName,
   type RiskClass,
-} from './policy/actions.js';
+} from './policy/catalogue.js';
 export { ActionsPolicy } from './policy/actions-policy.js';
 export { ArtifactRef } from './artifact-ref.js';
 export { ACTION_TYPES, AUDIT_OUTCOMES, AuditEvent, type ActionType, type AuditOutcome } from './run/audit-event.js';

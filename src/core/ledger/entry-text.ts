@@ -2,7 +2,7 @@
 // no sorting. The generic canonicalizer is authoritative and writes every rare case; tests compare the templates with
 // it, member by member.
 
-import type { ArtifactRef } from '../contract/artifact-ref.js';
+import { type ArtifactRef, sha256 } from '../contract/artifact-ref.js';
 import type { AuditEvent } from '../contract/run/audit-event.js';
 import { canonicalJson, quote } from '../contract/canonical-json.js';
 import type { PathFact } from '../contract/run/effect.js';
@@ -13,6 +13,7 @@ import type {
   RecordedInput,
   ResultInput,
   RunCreated,
+  SealedEntry,
 } from '../contract/run/entry.js';
 import type { StepTrace } from '../contract/run/step-trace.js';
 
@@ -216,4 +217,19 @@ function sharedText(value: object): string {
   const text = canonicalJson(value);
   sharedTexts.set(value, text);
   return text;
+}
+
+/**
+ * Serializes an entry to the text that is stored and hashed: its canonical JSON. The envelope is a template, because
+ * its keys are known and already in order. The body stays nested in it, so no member of a body can replace an envelope
+ * field.
+ * @throws InvariantError if the entry contains a value that JSON cannot represent
+ */
+export function sealEntry(entry: Entry): SealedEntry {
+  // Includes the leaf's leading zero byte, so that the text is concatenated once, for the hash, and not twice.
+  const leaf =
+    `\0{"body":${bodyText(entry)},"prev":${quote(entry.prev)},"seq":${entry.seq},` +
+    `"tree_id":${quote(entry.tree_id)},"type":"${entry.type}"}`;
+  const leaf_hash = sha256(leaf);
+  return { entry, text: leaf.slice(1), leaf_hash };
 }

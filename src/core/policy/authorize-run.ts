@@ -4,17 +4,21 @@
 import type { Lane } from '../contract/policy/lanes.js';
 import { OPTIONAL_FILE_KEYS, POLICY_FILES } from '../contract/policy/pins.js';
 import { contextInLane, type RunContext } from '../contract/run/run-context.js';
-import { UNPINNED } from '../contract/shapes.js';
-import { findBrokenLabelRule } from './label-rules.js';
+import { UNPINNED, TAXONOMY_FIELDS, type TaxonomyField } from '../contract/shapes.js';
 import { isNativeTool, isRedacted } from '../contract/policy/native-tool-names.js';
 import { callRuleVerdict } from './calls.js';
 import type { Policy } from './policy.js';
 import type { PrivilegedRequest } from './privileged-request.js';
-import { isProhibition, isPromotion, isOtherCaseTarget, isViolated } from './prohibitions.js';
-import { findBrokenScopeRule, isCaseRequired } from './scope.js';
-import { findFirstDenial, type OrderedCheck } from './ordered-check.js';
-import { allow, deny, type RuleId, type Verdict } from './verdict.js';
-import { findBrokenExportRule } from './content/withheld-content.js';
+import { allow, deny, type RuleId, type Verdict, findFirstDenial, type OrderedCheck } from './verdict.js';
+import type { ArtifactRef } from '../contract/artifact-ref.js';
+import {
+  CONFIDENTIALITY_FLAGS,
+  LABEL_CASES_MAX,
+  type ConfidentialityFlag,
+  type Label,
+  type LabelRefusal,
+} from '../contract/policy/labels.js';
+import { approvalRuleFor } from './approval-decider.js';
 
 export type { PrivilegedRequest } from './privileged-request.js';
 
@@ -250,3 +254,236 @@ const isPromotionLane = ({ scope: { requires, prohibits } }: Lane): boolean =>
   requires.includes('promotion_ticket_id') &&
   !prohibits.includes('shared_knowledge_write') &&
   PROMOTION_PROHIBITS.every((name) => prohibits.includes(name));
+
+// C56: a prohibition is a predicate of the platform over facts. An agent cannot declare these facts.
+
+/** The input of a prohibition. */
+interface ProhibitionFacts {
+  readonly run: RunContext;
+  readonly lane: Lane;
+  readonly request: PrivilegedRequest;
+}
+
+/** Text inside a record, without a reference to an artifact. It can contain anything, so it has every marking. */
+export const EMBEDDED_TEXT = 'embedded_text';
+
+// Artifact kinds that contain the original text of a case, or text that an agent wrote from it without review.
+const RAW_TEXT = [
+  'raw_case_text',
+  'raw_payload',
+  'raw_payload_prefix',
+  'result',
+  'file_content',
+  'response',
+  'explanation',
+  'transcript',
+  EMBEDDED_TEXT,
+];
+const IDENTITY = ['client_identity', 'contains_pii', 'contains_phi', EMBEDDED_TEXT];
+const PRIVILEGED = ['privileged_notes', 'interview_notes', 'contains_privileged', EMBEDDED_TEXT];
+const BUNDLE_KIND = 'export_bundle';
+
+const hasAnyFlag = (flags: readonly string[], wanted: readonly string[]): boolean =>
+  flags.some((flag) => wanted.includes(flag));
+
+const PROHIBITIONS = {
+  cross_case_lookup: ({ run, request }) => isOtherCaseTarget(run, request),
+  external_export: ({ request }) => request.destination === 'outside',
+  shared_knowledge_write: ({ run, request }) => request.plane === 'shared' && !isPromotion(run, request),
+  raw_case_text: ({ request }) => hasAnyFlag(request.artifact_flags, RAW_TEXT),
+  client_identity: ({ request }) => hasAnyFlag(request.artifact_flags, IDENTITY),
+  privileged_notes: ({ request }) => hasAnyFlag(request.artifact_flags, PRIVILEGED),
+  raw_external_destination: ({ request: { destination, artifact_flags } }) =>
+    destination === 'outside' && (!artifact_flags.includes(BUNDLE_KIND) || hasAnyFlag(artifact_flags, RAW_TEXT)),
+  unaudited_delivery: ({ run, lane, request }) =>
+    request.destination === 'outside' && (run.run_kind !== 'export' || !lane.audit.required),
+} as const satisfies Record<string, (facts: ProhibitionFacts) => boolean>;
+export type Prohibition = keyof typeof PROHIBITIONS;
+export const PROHIBITION_NAMES = Object.keys(PROHIBITIONS) as readonly Prohibition[];
+
+/** Whether the platform defines a prohibition of this name. */
+export const isProhibition = (name: string): name is Prohibition => Object.hasOwn(PROHIBITIONS, name);
+
+/** Whether the request violates the prohibition. */
+export const isViolated = (name: Prohibition, facts: ProhibitionFacts): boolean => PROHIBITIONS[name](facts);
+
+/** Whether the run is a promotion run, or the db_write run that executes its write. */
+const isPromotion = ({ run_kind }: RunContext, { promotes }: PrivilegedRequest): boolean =>
+  run_kind === 'promotion' || (run_kind === 'db_write' && promotes);
+
+/** S4-84: whether the target belongs to a case that is not the run's. A target without a case belongs to no case. */
+const isOtherCaseTarget = (run: RunContext, { target_case_id }: PrivilegedRequest): boolean =>
+  target_case_id !== null && target_case_id !== run.case_id;
+
+/** The kinds and confidentiality flags of the artifacts that a request transfers, each once. */
+export const artifactFlags = (refs: readonly ArtifactRef[]): readonly string[] => [
+  ...new Set(
+    refs.flatMap(({ artifact_kind, confidentiality = {} }) => [
+      artifact_kind,
+      ...Object.entries(confidentiality).flatMap(([flag, value]) => (value === true ? [flag] : [])),
+    ]),
+  ),
+];
+
+/** A rule id has at most 120 characters in an audit event, and the ledger must be able to record every denial. */
+const FIELD_CHARS_MAX = 100;
+
+/**
+ * S4-34: checks that every scope field that the lane requires is present, a string, and not blank. For `case_id`,
+ * `run_id` and pinned taxonomy versions the run's own value counts (S4-30). A scope with another value is denied, not
+ * overridden, because its author expects an effect of it.
+ * @returns the first broken rule, or null
+ */
+export function findBrokenScopeRule(run: RunContext, lane: Lane): RuleId | null {
+  for (const field of lane.scope.requires) {
+    const given: unknown = Object.hasOwn(run.scope, field) ? run.scope[field] : undefined;
+    const own = fieldOf(run, field, given);
+    const name = field.slice(0, FIELD_CHARS_MAX);
+    if (typeof own !== 'string' || own.trim() === '') return `scope.missing.${name}`;
+    if (given !== undefined && given !== own) return `scope.mismatch.${name}`;
+  }
+  return null;
+}
+
+/** Whether the lane requires that its runs have a case. */
+export const isCaseRequired = (lane: Lane | undefined): boolean => lane?.scope.requires.includes('case_id') === true;
+
+/** The value of the field: the run's own if it has one, otherwise the given one. */
+function fieldOf({ run_id, case_id, taxonomy_versions }: RunContext, field: string, given: unknown): unknown {
+  if (field === 'case_id') return case_id;
+  if (field === 'run_id') return run_id;
+  const taxonomy = Object.hasOwn(TAXONOMY_FIELDS, field) ? TAXONOMY_FIELDS[field as TaxonomyField] : undefined;
+  return (taxonomy === undefined ? undefined : taxonomy_versions?.[taxonomy]) ?? given;
+}
+
+// Information flow (S4-84, S4-85): every step of a flow can be allowed while the flow must not be. A run that reads
+// case A and then writes shared knowledge uses no target of another case in either step. Only its label, the record of
+// what it has read, shows the flow.
+//
+// Labels form a lattice: a label is above another if it contains everything in it. A join is the least label above
+// both, so the order and number of reads do not matter. If a label is refused, every label above it is refused.
+
+type LabelRuleId = `label.${LabelRefusal}` | 'platform.label_other_case';
+
+/** The operation that a run with a label requests. The platform gathers these facts, as in `PrivilegedRequest`. */
+export interface LabelledOperation {
+  readonly write: boolean;
+  /** Whether the target is shared knowledge. A read of shared knowledge discloses nothing. */
+  readonly shared: boolean;
+  /** Whether data leaves the platform. */
+  readonly outside: boolean;
+}
+
+/** The label without cases and flags. It is one shared object, so most joins need only one comparison. */
+export const EMPTY_LABEL: Label = { cases: [], flags: [], many: false };
+Object.freeze(EMPTY_LABEL.cases);
+Object.freeze(EMPTY_LABEL.flags);
+Object.freeze(EMPTY_LABEL);
+
+/** Returns the label of data that belongs to this case, or to none if null, and has these flags. */
+export function createLabel(case_id: string | null, flags: readonly ConfidentialityFlag[]): Label {
+  if (case_id === null && flags.length === 0) return EMPTY_LABEL;
+  return { cases: case_id === null ? [] : [case_id], flags: union(flags, []), many: false };
+}
+
+/** Returns the label of an artifact. An artifact with the scope `case` but no case id can belong to any case. */
+export function labelOfRef(ref: ArtifactRef): Label {
+  const flags = CONFIDENTIALITY_FLAGS.filter((flag) => ref.confidentiality?.[flag] === true);
+  if (ref.scope === 'case' && ref.case_id === undefined) return { cases: [], flags: union(flags, []), many: true };
+  return createLabel(ref.case_id ?? null, flags);
+}
+
+/**
+ * Returns the least label above both. With more than 64 cases it contains `many` in place of the case ids.
+ * @returns `a` itself if `b` adds nothing to it, or else `b` itself if `a` adds nothing to `b`
+ */
+export function joinLabels(a: Label, b: Label): Label {
+  if (isAtOrAbove(a, b)) return a;
+  if (isAtOrAbove(b, a)) return b;
+  const cases = a.many || b.many ? [] : union(a.cases, b.cases);
+  const many = a.many || b.many || cases.length > LABEL_CASES_MAX;
+  return { cases: many ? [] : cases, flags: union(a.flags, b.flags), many };
+}
+
+/**
+ * Decides whether a run with this label may execute the operation. The refusals of a lane apply to writes, and to data
+ * that leaves the platform.
+ *
+ * In every lane, data of another case must not reach shared knowledge and must not leave the platform. S4-84 and S4-85
+ * check the target of one operation only. A shared target belongs to no case, so without this rule it would connect
+ * every case with every other. For a run without a case, every case is another case.
+ *
+ * @returns the first broken rule, or null. A label above this one breaks at least the same rules.
+ */
+export function findBrokenLabelRule(
+  label: Label,
+  run_case_id: string | null,
+  refuses: readonly LabelRefusal[],
+  operation: LabelledOperation,
+): LabelRuleId | null {
+  if (!operation.write && !operation.outside) return null;
+  const refused = refuses.find((refusal) => hasRefusedLabel(label, run_case_id, refusal));
+  if (refused !== undefined) return `label.${refused}`;
+  const leavesCase = operation.outside || operation.shared;
+  return leavesCase && hasRefusedLabel(label, run_case_id, 'other_case') ? 'platform.label_other_case' : null;
+}
+
+function hasRefusedLabel(label: Label, run_case_id: string | null, refusal: LabelRefusal): boolean {
+  switch (refusal) {
+    case 'other_case':
+      return label.many || label.cases.some((case_id) => case_id !== run_case_id);
+    case 'any_case':
+      return label.many || label.cases.length > 0;
+    case 'contains_pii':
+    case 'contains_phi':
+    case 'contains_privileged':
+      return label.flags.includes(refusal);
+  }
+}
+
+/** Whether `label` equals `other` or is above it. */
+const isAtOrAbove = (label: Label, other: Label): boolean =>
+  label === other ||
+  ((label.many || (!other.many && other.cases.every((case_id) => label.cases.includes(case_id)))) &&
+    other.flags.every((flag) => label.flags.includes(flag)));
+
+/** Each element once, sorted by code units, so that recorded bytes do not depend on a locale. */
+const union = <T extends string>(some: readonly T[], more: readonly T[]): T[] =>
+  [...new Set([...some, ...more])].sort();
+
+// C84: content that a lane withholds leaves the platform only if that lane permits it (`exports_content: true`) and
+// approvers have approved the export. The platform determines as a fact which lanes of the case withhold content.
+
+/** The export would contain content that a lane withholds and does not permit in exports. */
+export const WITHHELD_CONTENT = 'withheld_content';
+/**
+ * The export would contain withheld content, and every lane that withholds any of it permits it in approved exports.
+ */
+export const EXPORTABLE_CONTENT = 'exportable_withheld_content';
+
+/**
+ * The artifact flags of an export. `lanes` maps each withholding lane of its case to whether it permits its content in
+ * exports.
+ */
+export function withheldFlags(lanes: ReadonlyMap<string, boolean>): readonly string[] {
+  if (lanes.size === 0) return [];
+  return [[...lanes.values()].every((exports) => exports) ? EXPORTABLE_CONTENT : WITHHELD_CONTENT];
+}
+
+/**
+ * Whether some lane of a policy withholds content. Content that belongs to no single lane is then withheld in its
+ * trees.
+ */
+export const hasWithholdingLane = ({ lanes }: Pick<Policy, 'lanes'>): boolean =>
+  [...lanes.values()].some(({ withholds_content }) => withholds_content === true);
+
+/** An export without a required approval has no approval. */
+export function findBrokenExportRule(
+  { destination, artifact_flags }: PrivilegedRequest,
+  { approvals }: Policy,
+): RuleId | null {
+  if (destination !== 'outside') return null;
+  if (artifact_flags.includes(WITHHELD_CONTENT)) return 'export.content_withheld';
+  if (!artifact_flags.includes(EXPORTABLE_CONTENT)) return null;
+  return approvalRuleFor(approvals, 'export') === undefined ? 'export.not_approved' : null;
+}

@@ -1,7 +1,13 @@
 // The whole verdict on a run and its request: first the pinned policy, then the emergency overlay, which can only deny
 // (D1). Every decision uses these functions, so that none omits the overlay.
 
-import type { OverlayFact, OverlaySubject } from '../contract/policy/overlay.js';
+import {
+  type OverlayFact,
+  type OverlaySubject,
+  OVERLAY_MATCHERS,
+  type ComparedRule,
+  type OverlayMatcher,
+} from '../contract/policy/overlay.js';
 import type { RunContext } from '../contract/run/run-context.js';
 import {
   AGENT_CHECKS,
@@ -11,10 +17,9 @@ import {
   PRIVILEGED_CHECKS,
   type PrivilegedRequest,
 } from './authorize-run.js';
-import { withOverlay } from './overlay-verdict.js';
-import type { CheckDescription } from './ordered-check.js';
+import { denyBudget, type Verdict, type CheckDescription } from './verdict.js';
 import type { Policy } from './policy.js';
-import { denyBudget, type Verdict } from './verdict.js';
+import { compareNames } from '../contract/person.js';
 
 /** The first check of an agent start; a step has it after the checks of its lane. */
 export const BUDGET_CHECK: CheckDescription = { claim: 'enough of the budget is left', rules: ['budget.*'] };
@@ -25,7 +30,7 @@ const OVERLAY_CHECK: CheckDescription = {
   rules: ['overlay.*'],
 };
 
-export interface AuthorizationRequest {
+interface AuthorizationRequest {
   readonly action: string;
   readonly privileged: PrivilegedRequest;
   /** The overlay at the time of the proposal, the vote or the retry. */
@@ -78,3 +83,45 @@ const subjectOf = (
   actor_id: run.actor.actor_id,
   person: run.person,
 });
+
+// The decision of the emergency overlay (D1). It can only restrict: it returns a denial, or nothing.
+
+/** The rule id of every denial while the overlay cannot be trusted. */
+export const OVERLAY_UNUSABLE = 'overlay.unusable';
+
+/**
+ * The policy's verdict after the overlay. A denial stays unchanged; an allow stays, or becomes the overlay's denial.
+ */
+export function withOverlay(verdict: Verdict, overlay: OverlayFact | null, subject: OverlaySubject): Verdict {
+  if (verdict.decision !== 'allow') return verdict;
+  return overlayVerdict(overlay, subject) ?? verdict;
+}
+
+/**
+ * The overlay's denial of a request, or null if it has none. The first matching rule gives the rule id,
+ * `overlay.<rule_id>`.
+ */
+export function overlayVerdict(overlay: OverlayFact | null, subject: OverlaySubject): Verdict | null {
+  if (overlay === null) return null;
+  if (overlay.epoch === null) return denial(OVERLAY_UNUSABLE);
+  const rule = overlay.rules.find((candidate) => isMatchingRule(candidate, subject));
+  return rule === undefined ? null : denial(`overlay.${rule.rule_id}`);
+}
+
+/** The schema rejects a rule without a matcher. If one occurs anyway, it matches: fail closed. */
+const isMatchingRule = (rule: ComparedRule, subject: OverlaySubject): boolean =>
+  OVERLAY_MATCHERS.every((name) => {
+    const wanted = rule[name];
+    if (wanted === undefined || isMatchingField(name, wanted, subject[name])) return true;
+    return name === 'actor_id' && isSamePerson(rule, subject);
+  });
+
+/** C87: another spelling of the name, a name that looks like it, or one that cannot be compared. */
+const isSamePerson = ({ person }: ComparedRule, subject: OverlaySubject): boolean =>
+  person !== undefined && subject.person !== undefined && compareNames(person, subject.person) !== 'other';
+
+/** D11: the ids of runs below a run begin with its id and a dot. */
+const isMatchingField = (name: OverlayMatcher, wanted: string, given: string | null): boolean =>
+  given === wanted || (name === 'run_id' && given !== null && given.startsWith(`${wanted}.`));
+
+const denial = (rule_id: string): Verdict => ({ decision: 'deny', rule_id, cause: 'OVERLAY' });

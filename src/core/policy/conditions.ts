@@ -1,8 +1,7 @@
 // The conditions of a policy, as the rest of the platform asks them. The feature `conditions` reads and evaluates them;
 // it is installed before the first policy with conditions is loaded.
 
-import type { ActionDefinition } from '../contract/policy/actions.js';
-import type { Catalogue } from '../contract/policy/catalogue.js';
+import type { Catalogue, ActionDefinition } from '../contract/policy/catalogue.js';
 import type { JsonObject } from '../contract/json.js';
 import type { Label } from '../contract/policy/labels.js';
 import type { Lane } from '../contract/policy/lanes.js';

@@ -3,7 +3,7 @@
 //
 // VALIDATE_ARGS (`checkSandboxPath`) and AUTHORIZE (`canonicalizePath`) check the text independently of each other.
 
-import { SEGMENT_BYTES_MAX, type ActionDefinition } from '../contract/policy/actions.js';
+import { SEGMENT_BYTES_MAX, type ActionDefinition } from '../contract/policy/catalogue.js';
 import { passWith, rejectWith, type CheckedValue } from '../contract/fault.js';
 import { hasInvisibleCharacter } from '../contract/invisible.js';
 import type { Policy } from './policy.js';

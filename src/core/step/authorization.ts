@@ -2,12 +2,12 @@
 // outcomes, and last the required approval (`STEP_CHECKS`). The mediated run carries the verdict, so every check uses
 // that run's context (C51).
 
-import type { ActionDefinition } from '../contract/policy/actions.js';
+import type { ActionDefinition } from '../contract/policy/catalogue.js';
 import type { ApprovalObligation } from '../contract/run/approval.js';
 import type { GatheredFacts, GatherRequest } from '../contract/run/effect.js';
 import type { RunContext } from '../contract/run/run-context.js';
 import type { CheckedValue, ExecutionCause, Fault } from '../contract/fault.js';
-import type { JsonObject } from '../contract/json.js';
+import { type JsonObject, isJsonObject } from '../contract/json.js';
 import { InvariantError } from '../errors.js';
 import { approvalDecider, approvalRuleFor, finishDenial, type ApprovalDecision } from '../policy/approval-decider.js';
 import { authorizeWithOverlay, BUDGET_CHECK } from '../policy/authorize-with-overlay.js';
@@ -17,17 +17,23 @@ import {
   type ConditionedRequest,
   type ConditionVerdict,
 } from '../policy/conditions.js';
-import { decidedActionName } from '../policy/decided-action.js';
-import { decisionPointDenial, decisionQueries } from '../policy/decision-queries.js';
-import { findFirstDenial, type CheckDescription, type OrderedCheck } from '../policy/ordered-check.js';
+import { decisionPointDenial, decisionQueries, decidedActionName } from '../policy/decision-queries.js';
+import {
+  deny,
+  denyBudget,
+  denyCondition,
+  type Verdict,
+  findFirstDenial,
+  type CheckDescription,
+  type OrderedCheck,
+} from '../policy/verdict.js';
 import type { PrivilegedRequest } from '../policy/privileged-request.js';
 import type { Policy } from '../policy/policy.js';
-import { deny, denyBudget, denyCondition, type Verdict } from '../policy/verdict.js';
 import { UNDECIDED_AUTHORIZATION, type AuthorizationSubject, type Authorization } from './authorization-subject.js';
-import { approvalSubject } from './approval-subject.js';
 import { authorizePaths, gatherRequestFor, PATH_CHECKS } from './authorize-paths.js';
 import { mediatedContext, requestHash } from './requests/mediated-request.js';
 import { privilegedRequest } from './requests/action-request.js';
+import { callApprovalSubject } from '../policy/calls.js';
 
 export type { AuthorizationSubject, Authorization } from './authorization-subject.js';
 export { UNDECIDED_AUTHORIZATION } from './authorization-subject.js';
@@ -70,7 +76,7 @@ interface LaneStep {
   readonly budgetVerdict: Verdict | null;
 }
 
-/** The checks of a step after those of its lane, in order. The budget is last: see `machines/authorize-step.ts`. */
+/** The checks of a step after those of its lane, in order. The budget is last: see `machines/step-memory.ts`. */
 const LANE_STEP_CHECKS: readonly OrderedCheck<LaneStep, Verdict>[] = [
   {
     // Sandboxes and record rows belong to a case.
@@ -284,3 +290,17 @@ function definitionOf({ action }: AuthorizationSubject, { catalogue }: Policy): 
 
 const asPolicyCause = (cause: Fault['cause']): Verdict['cause'] =>
   cause === 'SANDBOX' || cause === 'EXTENSION' || cause === 'QUOTA' ? cause : 'LANE';
+
+// What a step needs an approval for: its action, or the call rule that its call matches.
+
+type Requester = Pick<AuthorizationSubject, 'agent' | 'action' | 'args' | 'mediated_run_id'>;
+
+/** The subject of the approval rules: `call.ID` if a call rule of its lane asks for an approval, else the action. */
+export function approvalSubject(step: Requester, policy: Policy): string {
+  const action = step.action ?? '';
+  if (action !== 'CALL_TOOL') return action;
+  const lane = policy.lanes.get(mediatedContext(step, policy).lane_id ?? '');
+  const { tool, input } = step.args ?? {};
+  if (lane?.calls === undefined || typeof tool !== 'string' || !isJsonObject(input)) return action;
+  return callApprovalSubject(lane, { tool, input }) ?? action;
+}

@@ -1,11 +1,11 @@
 // The part of AUTHORIZE that checks path arguments: canonical paths, extensions, existing files, quota. It relies on no
 // check of an earlier phase, so that a defect in an earlier phase allows nothing (C21).
 
-import type { ActionDefinition } from '../contract/policy/actions.js';
+import type { ActionDefinition } from '../contract/policy/catalogue.js';
 import { REFUSED_KINDS, type GatherRequest, type PathFact, type SandboxFacts } from '../contract/run/effect.js';
 import { passWith, rejectWith, type CheckedValue } from '../contract/fault.js';
 import type { Json, JsonObject } from '../contract/json.js';
-import { findFirstDenial, type OrderedCheck } from '../policy/ordered-check.js';
+import { findFirstDenial, type OrderedCheck } from '../policy/verdict.js';
 import type { Policy } from '../policy/policy.js';
 import {
   canonicalizePath,

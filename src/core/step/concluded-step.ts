@@ -1,19 +1,25 @@
 // RECORD and RESPOND as pure functions of the decided step.
 
-import { findAction } from '../contract/policy/actions.js';
-import type { ArtifactRef } from '../contract/artifact-ref.js';
-import { sha256 } from '../contract/hash.js';
+import { findAction } from '../contract/policy/catalogue.js';
+import { type ArtifactRef, sha256 } from '../contract/artifact-ref.js';
 import type { JsonObject } from '../contract/json.js';
 import { stepDecisionOf, type Outcome } from '../contract/run/phase.js';
-import type { Exposure } from '../contract/run/response.js';
+import { type Exposure, buildResponse, type ResponseParts } from '../contract/run/response.js';
 import type { RunContext } from '../contract/run/run-context.js';
 import type { StepTraceDraft } from '../contract/run/step-trace.js';
 import type { Policy } from '../policy/policy.js';
-import { IDENTITY_PHASES, newStepDraft, runCheckPhases, type StepDraft } from './step-draft.js';
-import { FAULTS, type Fault } from '../contract/fault.js';
-import { unprivilegedResult } from './execute.js';
-import { recordedIdentity } from './requests/recorded-names.js';
-import { respond, responseParts } from './respond.js';
+import {
+  IDENTITY_PHASES,
+  newStepDraft,
+  runCheckPhases,
+  type StepDraft,
+  recordedIdentity,
+  type Identity,
+} from './check-phases.js';
+import { FAULTS, type Fault, messageOf } from '../contract/fault.js';
+import { unprivilegedResult } from './requests/mediated-request.js';
+import { InvariantError } from '../errors.js';
+import { attachedText } from './explanation/attached-explanation.js';
 
 /** A step whose decision and result are known. */
 export interface ConcludedStep extends StepDraft {
@@ -87,3 +93,36 @@ export function auditFailureResponse(payload: Uint8Array, policy: Policy, exposu
 }
 
 const outcomeOf = (fault: Fault | null): Outcome => (fault === null ? 'SUCCESS' : FAULTS[fault.code].outcome);
+
+interface EndedStep {
+  readonly identity: Identity;
+  /** The fault that stopped the step; null if it succeeded. */
+  readonly fault: Fault | null;
+  /** The result of a successful action; ignored for a failed step. */
+  readonly result: JsonObject | null;
+  /** What the tool says of its failure. */
+  readonly explanation_ref?: ArtifactRef;
+}
+
+/**
+ * The members of the one response of a step (S0-72, C02): an error exactly if it failed, a result exactly if it
+ * succeeded. The response omits cause and rule of a fault; its message is the constant one for them (C01). Only the
+ * exposure `explained` shows its explanation (C94).
+ *
+ * @throws InvariantError for a step that neither failed nor has a result
+ */
+export function responseParts({ identity, fault, result, explanation_ref }: EndedStep): ResponseParts {
+  const { proposal_id, action } = identity;
+  if (fault !== null) {
+    const explanation = explanation_ref === undefined ? (fault.explanation ?? null) : attachedText(explanation_ref);
+    const shown = { error_code: fault.code, message: messageOf(fault) };
+    const error = explanation === null ? shown : { ...shown, explanation };
+    return { proposal_id, action, outcome: FAULTS[fault.code].outcome, result: null, error };
+  }
+  if (result === null) throw new InvariantError('a step succeeded without a result');
+  return { proposal_id, action, outcome: 'SUCCESS', result, error: null };
+}
+
+/** RESPOND: the response as compact JSON, with its keys in the order of the contract (S0-69). */
+export const respond = (parts: ResponseParts, exposure: Exposure): string =>
+  JSON.stringify(buildResponse(parts, exposure));

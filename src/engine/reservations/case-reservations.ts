@@ -2,7 +2,7 @@
 // change runs after the commit of its decision, so comparing the quota with current usage alone would be wrong. The
 // engine records this amount next to the usage, as a fact of the decision's input (C82).
 
-import { findAction } from '../../core/contract/policy/actions.js';
+import { findAction } from '../../core/contract/policy/catalogue.js';
 import type { Effect, SandboxRequest, PathFact, SandboxAmount, SandboxFacts } from '../../core/contract/run/effect.js';
 
 /** A sandbox change that is decided but not yet made. */

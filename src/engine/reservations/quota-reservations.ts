@@ -1,7 +1,6 @@
 import type { Effect } from '../../core/contract/run/effect.js';
 import type { Decision } from '../../kernel/decision.js';
-import { listDecidedChanges, findPendingGather } from '../../kernel/sandbox-changes.js';
-import type { Tree } from '../../kernel/tree.js';
+import { type Tree, listDecidedChanges, findPendingGather } from '../../kernel/tree.js';
 import { CaseReservations } from './case-reservations.js';
 import type { EffectOutcome } from '../effect-runner.js';
 import { withReserved } from '../tick/submissions.js';

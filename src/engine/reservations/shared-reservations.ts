@@ -16,11 +16,10 @@
 //   Q6. A reservation that the copy loses may be of a change that another worker has made since the usage was measured:
 //       the usage is measured again.
 
-import { findAction } from '../../core/contract/policy/actions.js';
+import { findAction } from '../../core/contract/policy/catalogue.js';
 import type { Effect, SandboxRequest, SandboxAmount, SandboxFacts } from '../../core/contract/run/effect.js';
 import type { Decision } from '../../kernel/decision.js';
-import { findPendingGather } from '../../kernel/sandbox-changes.js';
-import type { Tree } from '../../kernel/tree.js';
+import { type Tree, findPendingGather } from '../../kernel/tree.js';
 import type {
   AppendStatus,
   CaseReservation,

@@ -1,6 +1,8 @@
+// The batch of one tick: how it is built, and how it is sent to the store until its outcome is known.
+
 import type { ProposalMark, SealedEntry } from '../../core/contract/run/entry.js';
-import { InvariantError } from '../../core/errors.js';
-import { referencesOf } from '../../kernel/fold.js';
+import { InvariantError, LedgerError } from '../../core/errors.js';
+import { referencesOf } from '../../core/contract/run/input.js';
 import type { Decision } from '../../kernel/decision.js';
 import type {
   Batch,
@@ -9,7 +11,10 @@ import type {
   StoredSnapshot,
   TreeAppend,
   TreeRecoveryHint,
+  CommitResult,
+  LedgerStore,
 } from '../ports/ledger/ledger-store.js';
+import type { CommitMeter } from '../tree-engine.js';
 
 /** What one input adds to a batch. */
 export interface BatchContribution {
@@ -140,3 +145,37 @@ function hashArtifacts({ artifacts, entries: [input] }: Decision): readonly Hash
 }
 
 const keyOf = (root_run_id: string, proposal_id: string): string => `${root_run_id} ${proposal_id}`;
+
+/** Maximum number of times to send one batch. */
+const SENDS_MAX = 5;
+
+/** Whether the store could not tell if it has committed. */
+export const isOutcomeUnknown = (error: unknown): boolean =>
+  error instanceof LedgerError && error.code === 'LEDGER_COMMIT_UNKNOWN';
+
+/**
+ * Commits a batch. If the store cannot tell whether it has committed, sends the same batch again: decisions are never
+ * made twice, and the store recognizes a batch that it already has.
+ * @throws LedgerError as `commit` does; LEDGER_COMMIT_UNKNOWN after the last send
+ */
+export async function commitBatch(
+  store: Pick<LedgerStore, 'commit'>,
+  batch: Batch,
+  meter?: CommitMeter,
+): Promise<CommitResult> {
+  meter?.prepare(batch);
+  const result = await sendUntilKnown(() => store.commit(batch));
+  meter?.onCommitted(batch);
+  return result;
+}
+
+/** Sends again while the outcome is unknown. @throws LedgerError as `send` does; the last one too if still unknown */
+export async function sendUntilKnown<T>(send: () => Promise<T>): Promise<T> {
+  for (let sends = 1; ; sends += 1) {
+    try {
+      return await send();
+    } catch (error) {
+      if (sends === SENDS_MAX || !isOutcomeUnknown(error)) throw error;
+    }
+  }
+}

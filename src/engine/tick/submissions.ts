@@ -1,12 +1,11 @@
-import { artifactRef, type Artifact } from '../../core/contract/artifact-ref.js';
+import { artifactRef, type Artifact, sha256 } from '../../core/contract/artifact-ref.js';
 import type { Effect, SandboxAmount, SandboxFacts } from '../../core/contract/run/effect.js';
-import { sha256 } from '../../core/contract/hash.js';
 import type { DecisionFact, DecisionQuery } from '../../core/contract/policy/decision-points.js';
 import type { OverlayFact } from '../../core/contract/policy/overlay.js';
 import type { FactsInput, RecordedInput, ResultInput } from '../../core/contract/run/entry.js';
 import { InvariantError } from '../../core/errors.js';
 import type { Command, TreeInput } from '../../kernel/decision.js';
-import { findFactsRequest } from '../../kernel/sandbox-changes.js';
+import { findFactsRequest } from '../../kernel/tree.js';
 import { toUnanswered, type EffectOutcome } from '../effect-runner.js';
 import type { Submission } from '../tree-engine.js';
 

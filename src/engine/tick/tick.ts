@@ -18,25 +18,23 @@ import { isOpeningInput } from '../../core/contract/run/entry.js';
 import type { OverlayFact } from '../../core/contract/policy/overlay.js';
 import { InvariantError } from '../../core/errors.js';
 import type { Command, Decision, TreeInput } from '../../kernel/decision.js';
-import { findFactsRequest, isMidStep } from '../../kernel/sandbox-changes.js';
-import type { Tree } from '../../kernel/tree.js';
+import { type Tree, findFactsRequest, isMidStep } from '../../kernel/tree.js';
 import type { LedgerStore } from '../ports/ledger/ledger-store.js';
 import type { OverlaySource } from '../ports/overlay-source.js';
 import type { Secrets } from '../../core/contract/secrets.js';
 import { BatchBuilder } from './batch-builder.js';
-import { completeInput, toRecordedOverlay } from './complete-input.js';
+import { MarkLookup, completeInput, toRecordedOverlay } from './mark-lookup.js';
 import type { EffectRunner } from '../effect-runner.js';
 import type { LazyLedgerFacts } from '../ledger-facts.js';
-import type { ParkedInputs } from '../parked-inputs.js';
-import type { Timestamps } from '../timestamps.js';
+import type { ParkedInputs } from './input-queue.js';
 import type { LiveTrees } from '../trees/live-trees.js';
-import { MarkLookup } from './mark-lookup.js';
 import type { Reservations } from '../reservations/quota-reservations.js';
 import { unknownTreeError } from '../engine-errors.js';
 import { factsSubmission, isAnsweredInTick, resultSubmission, withTimestamp } from './submissions.js';
 import type { InputOutcome, QueuedInput } from './input-outcome.js';
 import { TickTimes, type TickObserver } from './tick-observer.js';
 import type { Submission } from '../tree-engine.js';
+import type { Clock } from '../ports/clock.js';
 
 export interface TickOptions {
   readonly store: LedgerStore;
@@ -309,3 +307,19 @@ const emptyOutcome = (item: QueuedInput): InputOutcome => ({
 
 /** The case that an opening input names; null for other inputs. */
 const caseOf = ({ recorded }: TreeInput): string | null => ('case_id' in recorded ? recorded.case_id : null);
+
+/** Timestamps of inputs. Caches the text, since every input within a millisecond has the same one. */
+export class Timestamps {
+  readonly #clock: Clock;
+  #now = { at: Number.NaN, text: '' };
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  now(): string {
+    const now = this.#clock.now();
+    if (now !== this.#now.at) this.#now = { at: now, text: new Date(now).toISOString() };
+    return this.#now.text;
+  }
+}

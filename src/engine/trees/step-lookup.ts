@@ -1,9 +1,8 @@
 // The recorded steps of proposals. A step may be in flight at any worker, so a tree in memory may not have it yet.
 
-import { isMidStep } from '../../kernel/sandbox-changes.js';
+import { isMidStep } from '../../kernel/tree.js';
 import type { LedgerStore } from '../ports/ledger/ledger-store.js';
-import type { ParkedInputs } from '../parked-inputs.js';
-import type { InputQueue } from '../tick/input-queue.js';
+import type { InputQueue, ParkedInputs } from '../tick/input-queue.js';
 import { findCompletedStep, type CompletedStep } from './completed-step.js';
 import type { LiveTrees } from './live-trees.js';
 

@@ -1,7 +1,7 @@
 import { recover, type RecoveringEngine } from '../recovery.js';
 import { LazyLedgerFacts } from '../ledger-facts.js';
 import { QuotaReservations } from '../reservations/quota-reservations.js';
-import { commitBatch } from '../tick/commit-batch.js';
+import { commitBatch } from '../tick/batch-builder.js';
 import type { Tick } from '../tick/tick.js';
 import type { EngineParts, Recovery } from '../tree-engine.js';
 import type { CommittedTick, LedgerWriter } from './ledger-writer.js';

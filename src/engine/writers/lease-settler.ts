@@ -7,7 +7,7 @@ import { TREES_AT_ONCE, waitForAll, type RecoveringEngine } from '../recovery.js
 import type { SharedEngineAccess } from './ledger-writer.js';
 import { isAnsweredInTick, resultSubmission, unansweredSubmission } from '../tick/submissions.js';
 import { leaseIdOf } from './leases.js';
-import { isAbandoned, liveAgents } from '../trees/recovery-hint.js';
+import { isAbandoned, liveAgents } from '../trees/live-trees.js';
 import type { EngineParts, Recovery } from '../tree-engine.js';
 
 /** Maximum leases that one round settles. */

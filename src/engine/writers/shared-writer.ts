@@ -29,7 +29,7 @@ import type {
 } from '../ports/ledger/shared-store.js';
 import { LazyLedgerFacts, type SharedLedgerFacts } from '../ledger-facts.js';
 import { SharedReservations } from '../reservations/shared-reservations.js';
-import { isOutcomeUnknown, sendUntilKnown } from '../tick/commit-batch.js';
+import { isOutcomeUnknown, sendUntilKnown } from '../tick/batch-builder.js';
 import type { Tick } from '../tick/tick.js';
 import type { CaseLabelVersion, EngineParts, Recovery } from '../tree-engine.js';
 import { CaseLabels } from './case-labels.js';

@@ -1,12 +1,11 @@
 // The types by which conditions are checked: who acts, what can be done to what, and what a condition can read. They
 // follow from the actions, tools and tables that the tree pins, and from the lanes and roles of the policy.
 
-import type { ActionDefinition } from '../../core/contract/policy/actions.js';
-import type { Catalogue, TargetDefinition } from '../../core/contract/policy/catalogue.js';
+import type { Catalogue, TargetDefinition, ActionDefinition } from '../../core/contract/policy/catalogue.js';
 import type { Lane } from '../../core/contract/policy/lanes.js';
 import { HIGH_RISK_KINDS } from '../../core/contract/run/input.js';
 import { OPERATOR_SUBJECTS } from '../../core/contract/run/operator-act.js';
-import { NAMED_ACTIONS } from '../../core/policy/decided-action.js';
+import { NAMED_ACTIONS } from '../../core/policy/decision-queries.js';
 import type { CedarSchema } from './cedar.js';
 import type { RegisteredSchema } from '../../core/contract/policy/registered-schema.js';
 import { domainShapeOf } from './domain-shape.js';

@@ -1,6 +1,6 @@
 // What the conditions of policy say of a step: the request as Cedar gets it, made of what the ledger holds of the step.
 
-import type { ActionDefinition } from '../../core/contract/policy/actions.js';
+import type { ActionDefinition } from '../../core/contract/policy/catalogue.js';
 import { HASHED_PREFIX } from '../../core/contract/free-text.js';
 import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
 import type { PathFact } from '../../core/contract/run/effect.js';
@@ -24,7 +24,7 @@ import {
   type ConditionError,
   type ConditionVerdict,
 } from '../../core/policy/conditions.js';
-import { decidedActionName } from '../../core/policy/decided-action.js';
+import { decidedActionName } from '../../core/policy/decision-queries.js';
 import { engineErrors, inexactErrors, type CounterReasons } from './condition-error.js';
 
 const NONE: ConditionVerdict = { kind: 'none' };

@@ -6,7 +6,7 @@ import { presentFiles } from '../../core/contract/policy/pins.js';
 import type { AuditEvent } from '../../core/contract/run/audit-event.js';
 import { isOpeningInput, type OpeningInput, type RecordedInput } from '../../core/contract/run/entry.js';
 import { BagError, LedgerError } from '../../core/errors.js';
-import { pinReferences, referencesOf } from '../../kernel/fold.js';
+import { pinReferences, referencesOf } from '../../core/contract/run/input.js';
 import { SubsetProof } from './subset-proof.js';
 import type { EntryPlace, LogHead } from '../../engine/ports/ledger/ledger-store.js';
 import type { CaseEntry, CaseHistory, LeafObserver } from '../../runtime/case/case-history.js';

@@ -8,7 +8,7 @@ import { Label } from '../../core/contract/policy/labels.js';
 import { closed, Identifier, OneOf, PolicyVersions, Timestamp } from '../../core/contract/shapes.js';
 import { isConforming } from '../../core/contract/validators.js';
 import { BagError, LedgerError, UsageError } from '../../core/errors.js';
-import { joinLabels, createLabel } from '../../core/policy/label-rules.js';
+import { joinLabels, createLabel } from '../../core/policy/authorize-run.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { CaseHistory } from '../../runtime/case/case-history.js';
 import { exportAudience } from '../../runtime/content/audience.js';
@@ -18,7 +18,7 @@ import { assembleExportBag, settleExportBag, type ExportBagRequest, type ExportB
 import { resolveLocator } from '../../runtime/effects/export-root.js';
 import { makeFolder } from '../../home/home.js';
 import { computeCaseLabel } from '../../runtime/case/case-label.js';
-import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
+import { rootRunIdOf } from '../../core/contract/run/run-context.js';
 
 const ExportArgs = Type.Object(
   {

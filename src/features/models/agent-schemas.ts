@@ -1,7 +1,7 @@
 // Describes to an agent what it may propose in its lane: the pinned policy of its tree, narrowed to what its lane
 // grants. It decides nothing: AUTHORIZE decides about every proposal.
 
-import type { ActionDefinition } from '../../core/contract/policy/actions.js';
+import type { ActionDefinition } from '../../core/contract/policy/catalogue.js';
 import { ARTIFACT_KINDS, type Artifact, type ArtifactRef } from '../../core/contract/artifact-ref.js';
 import { isOpeningInput, type OpenInput, type RunCreated } from '../../core/contract/run/entry.js';
 import type { Lane } from '../../core/contract/policy/lanes.js';
@@ -11,7 +11,8 @@ import { InvariantError, LedgerError, RunError } from '../../core/errors.js';
 import { loadPinnedFeatures, policyOf } from '../../kernel/pinned-policy.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { AgentSchemas, JsonSchema } from '../../engine/ports/agent-exchange.js';
-import { rootRunIdOf, type LedgerReader } from '../../runtime/ledger/ledger-reader.js';
+import { type LedgerReader } from '../../runtime/ledger/ledger-reader.js';
+import { rootRunIdOf } from '../../core/contract/run/run-context.js';
 
 /**
  * The schemas of an agent run, from the pinned policy of its tree (D1). Reads the tree from its beginning to the

@@ -1,7 +1,7 @@
 // The instructions of an agent. They must name everything that the first phases reject, because a malformed proposal
 // gets a rejection and is never repaired.
 
-import { findAction } from '../../core/contract/policy/actions.js';
+import { findAction } from '../../core/contract/policy/catalogue.js';
 import { REASONING_CHARS_MAX } from '../../core/contract/run/proposal.js';
 import type { AgentSchemas } from '../../engine/ports/agent-exchange.js';
 import type { LoopLimits } from './loop-limits.js';

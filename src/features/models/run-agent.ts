@@ -4,7 +4,7 @@
 import { nanoidIds } from '../../system/nanoid-ids.js';
 import { systemClock } from '../../system/system-clock.js';
 import { parseOwnJson } from '../../core/contract/json/own-json.js';
-import { sha256 } from '../../core/contract/hash.js';
+import { sha256 } from '../../core/contract/artifact-ref.js';
 import { RunError, usageError } from '../../core/errors.js';
 import type { Agent, AgentProposal, AgentSchemas, AgentTurn } from '../../engine/ports/agent-exchange.js';
 import type { Clock } from '../../engine/ports/clock.js';
@@ -13,8 +13,7 @@ import type { AgentLoopReport, RunAgentOptions, StopReason } from '../../runtime
 import type { AgentRun, RunEnding } from '../../runtime/agents/agent-run.js';
 import { createDeferred } from '../../runtime/deferred.js';
 import { PROMPT_BYTES_MAX } from '../../runtime/agents/notes.js';
-import { checkTokens } from '../../runtime/agents/open-input.js';
-import { payloadBytes } from '../../runtime/agents/payload-bytes.js';
+import { checkTokens, payloadBytes } from '../../runtime/agents/open-input.js';
 import { awaitRequest, findPastOutcome, pauseFor, type RequestWaitResult } from './await-request.js';
 import { instructionsFor } from './instructions.js';
 import { decideNextTurn } from './loop-limits.js';

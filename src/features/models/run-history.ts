@@ -5,7 +5,7 @@ import { stepId } from '../../../machines/agent.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { requireContent } from '../../core/ledger/require-content.js';
 import type { LedgerStore, TreeEntry } from '../../engine/ports/ledger/ledger-store.js';
-import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
+import { rootRunIdOf } from '../../core/contract/run/run-context.js';
 import type { RecordedExchange } from './loop-state.js';
 
 export interface RunHistorySource {

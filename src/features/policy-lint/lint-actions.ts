@@ -1,8 +1,7 @@
 // Lint rules for actions, approvals and limits.
 
-import type { ActionDefinition } from '../../core/contract/policy/actions.js';
+import type { Catalogue, ActionDefinition } from '../../core/contract/policy/catalogue.js';
 import type { ActionsPolicy } from '../../core/contract/policy/actions-policy.js';
-import type { Catalogue } from '../../core/contract/policy/catalogue.js';
 import { quoteForMessage } from '../../core/contract/finding-text.js';
 import { approvalSubjectOf } from '../../core/contract/policy/call-rules.js';
 import type { LintSeverity } from '../../home/policy/policy-linter.js';

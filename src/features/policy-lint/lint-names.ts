@@ -2,9 +2,8 @@
 // to a registered one is probably a typing mistake.
 
 import { quoteForMessage } from '../../core/contract/finding-text.js';
-import { ACTIONS } from '../../core/contract/policy/actions.js';
+import { type Catalogue, ACTIONS } from '../../core/contract/policy/catalogue.js';
 import { isNear } from '../../core/contract/policy/near-names.js';
-import type { Catalogue } from '../../core/contract/policy/catalogue.js';
 import { OPERATOR_TOOLS } from '../../core/contract/run/operator-act.js';
 import { NATIVE_TOOL_NAMES } from '../../core/contract/policy/native-tool-names.js';
 import type { LintFinding } from './lint-rules.js';

@@ -3,28 +3,26 @@
 // has read nothing, no overlay applies, and no request is approved. Where call rules decide by the input of a call, the
 // cell says so: no input stands for the others.
 
-import type { ActionDefinition } from '../../core/contract/policy/actions.js';
+import { type ActionDefinition, RECORD_ACTIONS, type RecordActionName } from '../../core/contract/policy/catalogue.js';
 import { APPROVAL_STATUS_RULES } from '../../core/contract/run/approval-rules.js';
 import { approvalRuleFor, emptyBook } from '../../core/policy/approval-decider.js';
 import type { ArtifactRef } from '../../core/contract/artifact-ref.js';
-import { RECORD_ACTIONS, type RecordActionName } from '../../core/contract/policy/record-actions.js';
 import type { JsonObject } from '../../core/contract/json.js';
 import { WRITE_MODES, type Lane } from '../../core/contract/policy/lanes.js';
 import type { Role } from '../../core/contract/policy/roles.js';
 import type { RunContext } from '../../core/contract/run/run-context.js';
 import { InvariantError } from '../../core/errors.js';
-import { EMPTY_LABEL } from '../../core/policy/label-rules.js';
 import {
   authorizeAgent,
   authorizePrivileged,
   laneContext,
   type PrivilegedRequest,
+  EMPTY_LABEL,
 } from '../../core/policy/authorize-run.js';
-import { decisionPointsFor } from '../../core/policy/decision-queries.js';
+import { decisionPointsFor, decidedActionName } from '../../core/policy/decision-queries.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { Verdict } from '../../core/policy/verdict.js';
 import { partKindOf } from '../../core/contract/policy/native-tool-names.js';
-import { decidedActionName } from '../../core/policy/decided-action.js';
 import { authorizeLane, UNDECIDED_AUTHORIZATION } from '../../core/step/authorization.js';
 import { mediatedContext } from '../../core/step/requests/mediated-request.js';
 

@@ -12,7 +12,7 @@ import { RunError, usageError } from '../../core/errors.js';
 import type { Tree } from '../../kernel/tree.js';
 import type { Ids } from '../../engine/ports/ids.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
-import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
+import { rootRunIdOf } from '../../core/contract/run/run-context.js';
 import { requireMembers } from '../../runtime/required-members.js';
 import { createNote, isPrintable } from '../../runtime/agents/notes.js';
 import { validateActor, validateRole, asPerson, checkInputId } from '../../runtime/agents/open-input.js';

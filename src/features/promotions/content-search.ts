@@ -14,7 +14,7 @@ import {
 import { findingFlag } from '../../core/policy/content/content-findings.js';
 import { decodeReadings, listSearchReadings } from './decode-readings.js';
 import { createJointPassageSearch, stringsIn, type PassageCandidate, type PassageSearch } from './passage-search.js';
-import { EMBEDDED_TEXT } from '../../core/policy/prohibitions.js';
+import { EMBEDDED_TEXT } from '../../core/policy/authorize-run.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
 import type { Pace } from '../../engine/ports/pace.js';
 import type { CaseHistory } from '../../runtime/case/case-history.js';

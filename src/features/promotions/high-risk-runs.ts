@@ -13,9 +13,7 @@ import type { CaseLabelVersion, NewInput, Submission, SubmissionResult, TreeEngi
 import { RunError, usageError } from '../../core/errors.js';
 import type { RunTermination } from '../../kernel/decision.js';
 import { policyVersions } from '../../core/policy/files/policy-versions.js';
-import { EMPTY_LABEL } from '../../core/policy/label-rules.js';
-import { isCaseRequired } from '../../core/policy/scope.js';
-import { withheldFlags } from '../../core/policy/content/withheld-content.js';
+import { isCaseRequired, EMPTY_LABEL, withheldFlags } from '../../core/policy/authorize-run.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { Ids } from '../../engine/ports/ids.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
@@ -24,7 +22,7 @@ import type { RunEnding } from '../../runtime/agents/agent-run.js';
 import { createDeferred, ignoreRejection, type DeferredPromise } from '../../runtime/deferred.js';
 import { findWithheldLanes } from '../../runtime/content/withheld-lanes.js';
 import { requireMembers } from '../../runtime/required-members.js';
-import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
+import { rootRunIdOf } from '../../core/contract/run/run-context.js';
 import { CaseHistory } from '../../runtime/case/case-history.js';
 import {
   validateActor,
@@ -34,7 +32,7 @@ import {
   createOpenInput,
 } from '../../runtime/agents/open-input.js';
 import type { PinnedPolicy, PolicyCache } from '../../runtime/policy-cache.js';
-import type { RunTracing } from '../../runtime/agents/run-tracing.js';
+import type { RunTracing } from '../../runtime/agents/agents.js';
 import { cancelRun } from './cancel-run.js';
 import type { PromotedRecord } from './content-search.js';
 import { locatorOf } from '../../runtime/effects/export-root.js';

@@ -12,7 +12,7 @@ import type { SessionState } from './rules/session-state.js';
 import { sessionOf } from './tree/session-of.js';
 import { ContentReader } from '../../runtime/content/content-reader.js';
 import { redactSession } from './redact-session.js';
-import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
+import { rootRunIdOf } from '../../core/contract/run/run-context.js';
 import type { SessionSummary, TaskDetails } from './sessions.js';
 
 /** Prefix of session ids, which are also the ids of their trees. */

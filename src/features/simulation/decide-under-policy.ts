@@ -1,11 +1,16 @@
 // Decides a recorded decision under any policy, with the functions that the machines use. Its facts are the recorded
 // ones. Everything that a policy sets (limits, lanes, budget grants, whether a lane has a case) is computed again.
 
-import { authorizeStep, isPrivileged, RUN_ENDING_DENIAL } from '../../../machines/authorize-step.js';
+import {
+  newStepMemory,
+  type StepMemory,
+  authorizeStep,
+  isPrivileged,
+  RUN_ENDING_DENIAL,
+} from '../../../machines/step-memory.js';
 import { applyBallot, approvalPolicyFor } from '../../../machines/approval-ballot.js';
 import { prepareHighRiskRun } from '../../../machines/high-risk-run.js';
 import { toPrivilegedWrite } from '../../../machines/mediated-memory.js';
-import { newStepMemory, type StepMemory } from '../../../machines/step-memory.js';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
 import type { CounterQuery } from '../../core/contract/run/counter-fact.js';
 import type { DecisionQuery } from '../../core/contract/policy/decision-points.js';
@@ -24,9 +29,8 @@ import { authorizeAgentStart, authorizeWithOverlay } from '../../core/policy/aut
 import { authorizeOrchestrator } from '../../core/policy/authorize-run.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { Verdict } from '../../core/policy/verdict.js';
-import { requireGatherRequest, type Authorization } from '../../core/step/authorization.js';
-import { approvalSubject } from '../../core/step/approval-subject.js';
-import { CHECK_PHASES, runCheckPhases } from '../../core/step/step-draft.js';
+import { requireGatherRequest, type Authorization, approvalSubject } from '../../core/step/authorization.js';
+import { CHECK_PHASES, runCheckPhases } from '../../core/step/check-phases.js';
 import { InvariantError } from '../../core/errors.js';
 import { requestOf, resolveDelegation, runOf, startedRunContext } from './decided-request.js';
 import { accountUnder, agentContextUnder, exhaustedBudgetUnder } from './agent-under-policy.js';

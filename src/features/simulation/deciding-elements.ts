@@ -1,7 +1,7 @@
 // Which elements of its policy made a recorded decision. An allow is made by everything that it needed: lane, grants,
 // call rules, approval. A denial is made by the one element that its rule id names, and by the lane of that element.
 
-import { approvalSubject } from '../../core/step/approval-subject.js';
+import { approvalSubject } from '../../core/step/authorization.js';
 import type { DecisionFact } from '../../core/contract/policy/decision-points.js';
 import type { Lane } from '../../core/contract/policy/lanes.js';
 import { grantingCallRules } from '../../core/policy/calls.js';

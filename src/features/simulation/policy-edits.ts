@@ -9,7 +9,7 @@ import type { Conditions } from '../../core/policy/conditions.js';
 import { OPTIONAL_FILES } from '../../core/contract/policy/pins.js';
 import { findInconsistencies } from '../../core/policy/files/policy-consistency.js';
 import type { Policy } from '../../core/policy/policy.js';
-import { PROHIBITION_NAMES } from '../../core/policy/prohibitions.js';
+import { PROHIBITION_NAMES } from '../../core/policy/authorize-run.js';
 
 export interface PolicyEdit {
   /** Describes the change, for example `action X would have to be listed`. */

@@ -3,7 +3,7 @@
 
 import type { TraceCarrier, TracePoint } from '../../core/contract/trace-context.js';
 import type { RunCreated } from '../../core/contract/run/entry.js';
-import type { RunContext } from '../../core/contract/run/run-context.js';
+import { type RunContext, rootRunIdOf } from '../../core/contract/run/run-context.js';
 import type { StepTrace } from '../../core/contract/run/step-trace.js';
 import type { Catalogue } from '../../core/contract/policy/catalogue.js';
 import type { ObservedInput, ObservedTick, TickObserver } from '../../engine/tick/tick-observer.js';
@@ -11,11 +11,9 @@ import type { RunTermination } from '../../kernel/decision.js';
 import type { Tree } from '../../kernel/tree.js';
 import type { Log } from '../../engine/ports/log.js';
 import type { OpenSpan, Telemetry } from '../../engine/ports/telemetry.js';
-import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
-import type { RunTracing } from '../../runtime/agents/run-tracing.js';
+import type { RunTracing } from '../../runtime/agents/agents.js';
 import { observedAction, OTHER } from '../../runtime/observed-names.js';
-import { ObservedRuns } from '../../runtime/observed-runs.js';
-import { endingCode, RunLog } from '../../runtime/run-log.js';
+import { endingCode, RunLog, ObservedRuns } from '../../runtime/run-log.js';
 import { createEngineMetrics, type EngineMetrics } from './engine-metrics.js';
 import { tracedLog } from './traced-log.js';
 import { runSpan, stepAttributes, type NamedRun } from './run-spans.js';

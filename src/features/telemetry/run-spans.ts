@@ -2,10 +2,9 @@
 // and names below `turnpike.` for the rest.
 
 import { isIdentifier } from '../../core/contract/free-text.js';
-import type { RunContext } from '../../core/contract/run/run-context.js';
+import { type RunContext, rootRunIdOf } from '../../core/contract/run/run-context.js';
 import type { StepTrace } from '../../core/contract/run/step-trace.js';
 import type { Attributes } from '../../engine/ports/telemetry.js';
-import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
 import type { RunSpan } from './run-traces.js';
 
 /** A run with the names that its span may show. */

@@ -18,7 +18,7 @@ import {
   type TracePoint,
 } from '../../core/contract/trace-context.js';
 import type { OpenSpan, SpanOutcome, SpanStart, Tracer } from '../../engine/ports/telemetry.js';
-import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
+import { rootRunIdOf } from '../../core/contract/run/run-context.js';
 
 /** Trees whose traces are known. One that is forgotten continues as after a restart. */
 const TREES_MAX = 16_384;

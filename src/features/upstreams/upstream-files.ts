@@ -15,7 +15,7 @@ import {
 } from '../../core/contract/policy/upstreams.js';
 import { PolicyError } from '../../core/errors.js';
 import { isLookAlike } from '../../names/person-name.js';
-import { scanJson } from '../../core/contract/json/scan-json.js';
+import { scanJson } from '../../core/contract/json.js';
 
 const FILE_BYTES_MAX = 1_048_576;
 const FILE_DEPTH_MAX = 8;

@@ -9,9 +9,8 @@ import { ActionNotExecutedError } from '../../core/errors.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { UpstreamConnector, UpstreamCall, UpstreamLink } from '../../engine/ports/effects/upstream.js';
 import { quoteForMessage } from '../../core/contract/finding-text.js';
-import type { JsonObject } from '../../core/contract/json.js';
+import { type JsonObject, scanJson } from '../../core/contract/json.js';
 import type { UpstreamServer as Configured } from '../../core/contract/policy/upstreams.js';
-import { scanJson } from '../../core/contract/json/scan-json.js';
 import { listDefinitions, type UpstreamToolDefinition, type ToolListing } from './tool-definitions.js';
 
 /** Timeout of connecting and listing together, in milliseconds. */

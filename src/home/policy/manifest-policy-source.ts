@@ -4,8 +4,8 @@
 import { createHash } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { Check } from 'typebox/value';
-import { readJson } from '../../core/contract/json/read-json.js';
-import { sha256 } from '../../core/contract/hash.js';
+import { readJson } from '../../core/contract/json.js';
+import { sha256 } from '../../core/contract/artifact-ref.js';
 import {
   PinManifest,
   type AcceptedCaution,

@@ -43,7 +43,7 @@ import type {
   PromoteOptions,
   Resolution,
 } from '../../runtime/high-risk-options.js';
-import { payloadBytes } from '../../runtime/agents/payload-bytes.js';
+import { payloadBytes } from '../../runtime/agents/open-input.js';
 import type { RemoteAgents } from '../../runtime/agents/remote-agents.js';
 import { remoteSessions } from '../../features/sessions/remote-sessions.js';
 import type { Sessions } from '../../features/sessions/sessions.js';

@@ -8,16 +8,15 @@ import { ApprovalBallot } from '../../core/contract/run/approval.js';
 import { BudgetLimits } from '../../core/contract/run/budget.js';
 import { AGENT_LINKS, ResolveInput } from '../../core/contract/run/entry.js';
 import { ExportBundle } from '../../core/contract/evidence/export-bundle.js';
-import type { JsonObject } from '../../core/contract/json.js';
+import { type JsonObject, scanJson } from '../../core/contract/json.js';
 import { CONFIDENTIALITY_FLAGS } from '../../core/contract/policy/labels.js';
 import { WRITE_MODES } from '../../core/contract/policy/lanes.js';
 import { EXPOSURES } from '../../core/contract/run/response.js';
 import { TERMINAL_STATES } from '../../core/contract/run/run-state.js';
 import { closed, Nullable, OneOf, RunId, Sha256, TaxonomyVersions } from '../../core/contract/shapes.js';
 import { isConforming } from '../../core/contract/validators.js';
-import { scanJson } from '../../core/contract/json/scan-json.js';
 import { WireError } from './control-errors.js';
-import { PAYLOAD_BYTES_CEILING } from '../../runtime/agents/payload-bytes.js';
+import { PAYLOAD_BYTES_CEILING } from '../../runtime/agents/open-input.js';
 import { INPUT_PLACES_MAX } from '../../runtime/agents/remote-agents.js';
 import { OPERATOR_FIELDS } from '../../runtime/operator-acts.js';
 

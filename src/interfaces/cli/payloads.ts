@@ -1,16 +1,15 @@
 // Reads raw payloads as bytes, without decoding them.
 
 import { isUtf8 } from 'node:buffer';
-import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
+import { isJsonObject, type JsonObject, scanJson } from '../../core/contract/json.js';
 import { usageError } from '../../core/errors.js';
-import { scanJson } from '../../core/contract/json/scan-json.js';
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import { errorCode } from '../../system/error-code.js';
 import { openRegular } from '../../system/files/open-file.js';
 import { splitLines } from '../../host/control/split-lines.js';
-import { PAYLOAD_BYTES_CEILING } from '../../runtime/agents/payload-bytes.js';
+import { PAYLOAD_BYTES_CEILING } from '../../runtime/agents/open-input.js';
 import { quoteArgument } from './arguments.js';
 import { type Io } from './io.js';
 

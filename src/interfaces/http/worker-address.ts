@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import type { ClusterDirectory, ClusterWorker } from '../../engine/ports/ledger/cluster.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import { canServeLater } from '../../host/readiness/database-check.js';
-import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
+import { rootRunIdOf } from '../../core/contract/run/run-context.js';
 import { createRefusal, type Refusal } from '../service/problems.js';
 import type { InspectionService } from './http-service.js';
 

@@ -5,7 +5,7 @@
 // changed entry has two hashes, and a reader who finds the recorded one under the signed root knows that all the other
 // entries are as they were.
 
-import { readJson } from '../../core/contract/json/read-json.js';
+import { readJson } from '../../core/contract/json.js';
 import type { StoredArtifact } from '../../core/contract/artifact-ref.js';
 import {
   EvidenceEntry,

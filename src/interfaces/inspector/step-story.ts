@@ -10,7 +10,7 @@ import { loadCompletedStep } from '../../engine/trees/completed-step.js';
 import { isUnsupported, loadPinnedFeatures, requiredPolicyOf } from '../../kernel/pinned-policy.js';
 import { requireContent } from '../../core/ledger/require-content.js';
 import type { EntryPlace, StoredEntry } from '../../engine/ports/ledger/ledger-store.js';
-import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
+import { rootRunIdOf } from '../../core/contract/run/run-context.js';
 import type { LedgerView } from './ledger-view.js';
 
 /** The indexes of the entries of a step. */

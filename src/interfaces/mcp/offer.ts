@@ -2,8 +2,7 @@
 // for each registered tool that their lane lists, and those of features. The offer authorizes nothing: the pinned
 // policy of a run decides.
 
-import type { ActionDefinition } from '../../core/contract/policy/actions.js';
-import type { ToolDefinition } from '../../core/contract/policy/catalogue.js';
+import type { ToolDefinition, ActionDefinition } from '../../core/contract/policy/catalogue.js';
 import type { JsonObject } from '../../core/contract/json.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { ToolCallResult } from './tool-results.js';

@@ -1,7 +1,6 @@
 // Parses JSON-RPC messages strictly, so that no intermediary can have read a different message.
 
-import type { Json } from '../../core/contract/json.js';
-import { scanJson } from '../../core/contract/json/scan-json.js';
+import { type Json, scanJson } from '../../core/contract/json.js';
 
 /** Size limit of one message in bytes. It is several times that of a payload, however many escapes that contains. */
 export const MESSAGE_BYTES_MAX = 4_194_304;

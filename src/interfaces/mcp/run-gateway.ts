@@ -8,7 +8,7 @@ import type { FoundRun, KeyedRunOwner } from '../../runtime/agents/keyed-runs.js
 import { isInCase } from '../../runtime/agents/choose-case.js';
 import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
 import type { FoundInput, InputPlace, RemoteAgent, RemoteAgents } from '../../runtime/agents/remote-agents.js';
-import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
+import { rootRunIdOf } from '../../core/contract/run/run-context.js';
 import { endedRun, type EndedRun } from './ended-run.js';
 
 /** @internal A run that accepts proposals. It is opened before the call, so that calls keep their order. */

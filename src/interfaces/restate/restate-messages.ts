@@ -2,7 +2,7 @@
 // validated, because any client of the ingress can send one.
 
 import Type, { type Static, type TSchema } from 'typebox';
-import { readJson } from '../../core/contract/json/read-json.js';
+import { readJson } from '../../core/contract/json.js';
 import { ApprovalBallot } from '../../core/contract/run/approval.js';
 import { closed, Identifier, Nullable, OneOf, RunId, Sha256, Timestamp } from '../../core/contract/shapes.js';
 import { isInstance } from '../../core/contract/validators.js';

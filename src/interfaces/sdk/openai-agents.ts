@@ -1,8 +1,7 @@
 // Function tools of the OpenAI Agents SDK (package `@openai/agents`, from 0.20) under policy (0066). The SDK is not
 // imported: its tools are plain objects.
 
-import { readJson } from '../../core/contract/json/read-json.js';
-import type { Json, JsonObject } from '../../core/contract/json.js';
+import { type Json, type JsonObject, readJson } from '../../core/contract/json.js';
 import { GovernedCallError, usageError } from '../../core/errors.js';
 import type { Tool } from '../../runtime/effects/define-effects.js';
 import { SdkCalls, type GovernedRun, type SdkToolCall } from './sdk-calls.js';

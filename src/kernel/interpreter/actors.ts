@@ -1,6 +1,6 @@
 import type { Emission } from '../../../machines/emission.js';
 import type { RunOutput } from '../../../machines/run.js';
-import type { ActorEvent, ActorMemory } from './compiled-action.js';
+import type { ActorEvent, ActorMemory } from './compiled-machine.js';
 import type { PersistedActor } from './persisted-actor.js';
 
 /**

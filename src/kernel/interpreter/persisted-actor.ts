@@ -1,4 +1,4 @@
-import type { ActorMemory } from './compiled-action.js';
+import type { ActorMemory } from './compiled-machine.js';
 
 /** An actor in XState's persisted format. */
 export interface PersistedActor {

@@ -2,9 +2,9 @@
 // of contexts, outputs, and the data of events and actions (C83). States, names and types stay visible.
 
 import type { InspectionEvent } from 'xstate';
-import { sha256 } from '../../core/contract/hash.js';
+import { sha256 } from '../../core/contract/artifact-ref.js';
 import type { Policy } from '../../core/policy/policy.js';
-import { hasWithholdingLane } from '../../core/policy/content/withheld-content.js';
+import { hasWithholdingLane } from '../../core/policy/authorize-run.js';
 import { InertCopies } from './inert-inspector.js';
 import type { Interpretation } from './interpreter.js';
 

@@ -12,8 +12,16 @@ import type { Emission } from '../../../machines/emission.js';
 import type { RunOutput } from '../../../machines/run.js';
 import { InvariantError } from '../../core/errors.js';
 import type { ObservedActor, Actors, ActorInit, EmissionListener, TransitionObserver, ActorState } from './actors.js';
-import { CHILD_DONE, type CompiledMachine, type Edge, type MachineNode } from './compiled-machine.js';
-import type { ActorEvent, ActionContext, DeferredAction, ActorMemory } from './compiled-action.js';
+import {
+  CHILD_DONE,
+  type CompiledMachine,
+  type Edge,
+  type MachineNode,
+  type ActorEvent,
+  type ActionContext,
+  type DeferredAction,
+  type ActorMemory,
+} from './compiled-machine.js';
 import { toStatePath, toStateValue, type PersistedActor } from './persisted-actor.js';
 
 /** State shared by all actors of one tree. */

@@ -5,16 +5,22 @@ import { loadFeaturesNamedIn } from '../../core/contract/run/feature-vocabulary.
 import { nameInLedger, nameInTree } from '../../core/contract/entry-name.js';
 import type { Entry } from '../../core/contract/run/entry.js';
 import { LedgerError } from '../../core/errors.js';
-import { sha256 } from '../../core/contract/hash.js';
+import { sha256 } from '../../core/contract/artifact-ref.js';
 import { Fold, readContentToFold, type Difference } from '../fold.js';
 import { TABLE_DRIVEN } from '../interpreter/interpreter.js';
 import { isUnsupported, loadPinnedFeatures } from '../pinned-policy.js';
 import { restoreTree, type TreeSnapshot } from '../tree.js';
 import { requireContent } from '../../core/ledger/require-content.js';
 import type { HistoryCache, ReplayPoint, HistorySnapshot } from '../../core/ledger/history-cache.js';
-import { NOTHING_ARCHIVED, ReplayPointBuilder, type ArchivedPrefix, type EndedItems } from './replay-point-builder.js';
+import {
+  type PlacedSummary,
+  type RunSnapshot,
+  NOTHING_ARCHIVED,
+  ReplayPointBuilder,
+  type ArchivedPrefix,
+  type EndedItems,
+} from './ledger-state.js';
 import type { ReplayEntry, ReplaySource } from './replay.js';
-import type { PlacedSummary, RunSnapshot } from './ledger-state.js';
 
 /** Maximum number of trees in memory between two points. */
 const FOLDS_MAX = 512;

@@ -4,19 +4,21 @@
 
 import { nameInLedger, nameInTree } from '../../core/contract/entry-name.js';
 import { LedgerError, UsageError } from '../../core/errors.js';
-import { sha256 } from '../../core/contract/hash.js';
+import { sha256 } from '../../core/contract/artifact-ref.js';
 import type { ArchivedParts } from '../../core/ledger/readable-ledger.js';
 import type { EndedRuns, HistoryCache, ReplayPoint } from '../../core/ledger/history-cache.js';
 import { History, type TreeReplaySource } from './history.js';
-import type { ArchivedPrefix, EndedItems, StoredEndedItems } from './replay-point-builder.js';
-import type { ReplayEntry } from './replay.js';
 import {
   listSummaries,
   type LedgerState,
   type PlacedSummary,
   type RootSummaries,
   type RunSnapshot,
+  type ArchivedPrefix,
+  type EndedItems,
+  type StoredEndedItems,
 } from './ledger-state.js';
+import type { ReplayEntry } from './replay.js';
 
 /** Entries of the log between two replay points: the maximum that is folded to reach an entry. */
 export const POINT_ENTRIES = 4_096;

@@ -5,11 +5,10 @@ import { artifactRef, type Artifact } from '../../core/contract/artifact-ref.js'
 import { canonicalJson } from '../../core/contract/canonical-json.js';
 import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
 import { REPORT_MATCHES, type ReportMatch } from '../../core/contract/run/report-origin.js';
-import type { RunContext } from '../../core/contract/run/run-context.js';
+import { type RunContext, rootRunIdOf } from '../../core/contract/run/run-context.js';
 import type { NewInput, TreeEngine } from '../../engine/tree-engine.js';
 import { RunError, usageError } from '../../core/errors.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
-import { rootRunIdOf } from '../ledger/ledger-reader.js';
 
 /** The outcome of an action that the caller of an agent has executed. */
 export interface ActionReport {

@@ -5,7 +5,7 @@ import { parseOwnJson } from '../../core/contract/json/own-json.js';
 import { artifactRef, type Artifact } from '../../core/contract/artifact-ref.js';
 import type { StepResponse } from '../../core/contract/run/response.js';
 import type { SubmissionResult, EngineListener, NewInput, Submission } from '../../engine/tree-engine.js';
-import { checkedMarks } from '../../engine/trees/checked-marks.js';
+import { checkedMarks } from '../../engine/tick/mark-lookup.js';
 import type { CompletedStep } from '../../engine/trees/completed-step.js';
 import { IntegrationError, InvariantError, LedgerError, RunError } from '../../core/errors.js';
 import type { KnownRun, Tree } from '../../kernel/tree.js';
@@ -16,11 +16,9 @@ import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
 import type { Log } from '../../engine/ports/log.js';
 import { auditFailureResponse } from '../../core/step/concluded-step.js';
 import { createDeferred, ignoreRejection, type DeferredPromise } from '../deferred.js';
-import { rootRunIdOf } from '../ledger/ledger-reader.js';
+import { rootRunIdOf, type RunContext } from '../../core/contract/run/run-context.js';
 import type { PolicyCache } from '../policy-cache.js';
-import type { AdmittedEngine } from '../storage/admitted-engine.js';
-import type { RunTracing } from './run-tracing.js';
-import { AgentQueue } from './agent-queue.js';
+import type { AdmittedEngine } from '../storage/storage-guard.js';
 import type { AgentRun, RunEnding, SubmitOptions } from './agent-run.js';
 import { requireBoundPayload } from './bound-inputs.js';
 import {
@@ -31,8 +29,13 @@ import {
   toRecordedInputId,
 } from './notes.js';
 import { chooseCase } from './choose-case.js';
-import { createStartAgentInput, checkSubmitOptions, createOpenInput, type SharingAgentOptions } from './open-input.js';
-import { payloadBytes } from './payload-bytes.js';
+import {
+  createStartAgentInput,
+  checkSubmitOptions,
+  createOpenInput,
+  type SharingAgentOptions,
+  payloadBytes,
+} from './open-input.js';
 import {
   runClosedError,
   runEndedError,
@@ -40,6 +43,7 @@ import {
   stepInFlightError,
   unknownRunError,
 } from './run-errors.js';
+import type { TraceCarrier } from '../../core/contract/trace-context.js';
 
 /** Limit of live agent runs per process. */
 const LIVE_AGENTS_MAX = 65_536;
@@ -384,3 +388,47 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     return this.#finishWith(live, { kind: 'interrupt', run_id, input_id: `${run_id}/interrupt` });
   }
 }
+
+/** The limit of queued proposals of one agent run (D4). The next one fails with AGENT_BUSY, which is not a step. */
+const QUEUED_PROPOSALS_MAX = 64;
+
+/** Processes one proposal at a time, in order of arrival. */
+class AgentQueue {
+  #last: Promise<unknown> = Promise.resolve();
+  #queued = 0;
+
+  /** @throws RunError AGENT_BUSY */
+  async enqueue<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#queued > QUEUED_PROPOSALS_MAX) {
+      throw new RunError({
+        code: 'AGENT_BUSY',
+        message: `${QUEUED_PROPOSALS_MAX} proposals already wait for this agent run: wait for a response before the next one`,
+      });
+    }
+    this.#queued += 1;
+    const turn = this.#last.then(work);
+    this.#last = turn.catch(() => undefined);
+    try {
+      return await turn;
+    } finally {
+      this.#queued -= 1;
+    }
+  }
+}
+
+/** What a starter of runs reports to telemetry. The reports never throw. */
+export interface RunTracing {
+  /** Called before the tree is opened. */
+  openTree(tree_id: string, trace: TraceCarrier | undefined): void;
+  /** A step begins: its proposal is about to be submitted. */
+  startStep(run: RunContext, trace: TraceCarrier | undefined): void;
+  /** Ends the observation of the step of an agent run that has no outcome; does nothing if it has one. */
+  endStep(run_id: string): void;
+}
+
+/** Without telemetry. */
+export const NO_TRACING: RunTracing = {
+  openTree: () => undefined,
+  startStep: () => undefined,
+  endStep: () => undefined,
+};

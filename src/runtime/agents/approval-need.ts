@@ -5,7 +5,7 @@ import type { Label } from '../../core/contract/policy/labels.js';
 import type { RunContext } from '../../core/contract/run/run-context.js';
 import { approvalRuleFor } from '../../core/policy/approval-decider.js';
 import type { Policy } from '../../core/policy/policy.js';
-import { approvalSubject } from '../../core/step/approval-subject.js';
+import { approvalSubject } from '../../core/step/authorization.js';
 import { conditionVerdict } from '../../core/policy/conditions.js';
 import { mediatedContext } from '../../core/step/requests/mediated-request.js';
 

@@ -2,16 +2,15 @@
 // conflict, at whatever entrance it arrives and after any restart. The conflict gets no recorded response, executes
 // nothing, and is recorded as a proposal for a tool that no policy can allow.
 
-import { artifactRef, type Artifact } from '../../core/contract/artifact-ref.js';
+import { artifactRef, type Artifact, sha256 } from '../../core/contract/artifact-ref.js';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
-import { sha256 } from '../../core/contract/hash.js';
 import { parseOwnJson } from '../../core/contract/json/own-json.js';
 import { nameUuid } from '../name-uuid.js';
 import type { InputKind } from '../../core/contract/run/input.js';
 import type { Submission, TreeEngine } from '../../engine/tree-engine.js';
 import { idempotencyConflict } from '../../core/errors.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
-import { rootRunIdOf } from '../ledger/ledger-reader.js';
+import { rootRunIdOf } from '../../core/contract/run/run-context.js';
 import { createProposalPrompt } from './notes.js';
 import type { SubmitOptions } from './agent-run.js';
 import { toolCallPayload } from './tool-call-payload.js';

@@ -1,13 +1,12 @@
 // The key of an agent run is bound to what the run was started with: each option that a repeated start gives must be
 // the recorded one. Options that it does not give are those of the run.
 
-import { artifactRef } from '../../core/contract/artifact-ref.js';
+import { artifactRef, sha256 } from '../../core/contract/artifact-ref.js';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
 import type { OpenInput, StartAgentInput } from '../../core/contract/run/input.js';
 import { EXPOSURES } from '../../core/contract/run/response.js';
 import { Identifier } from '../../core/contract/shapes.js';
 import type { Policy } from '../../core/policy/policy.js';
-import { sha256 } from '../../core/contract/hash.js';
 import type { AgentOptions } from './agent-run.js';
 import { createScopeNotes, createStartPrompts } from './notes.js';
 import {

@@ -1,4 +1,4 @@
-import type { ActionName } from '../../core/contract/policy/actions.js';
+import type { ActionName } from '../../core/contract/policy/catalogue.js';
 import { EXECUTION_CAUSES, type FaultCode } from '../../core/contract/fault.js';
 import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
 import type { DecisionResponse, StepError, StepResponse } from '../../core/contract/run/response.js';

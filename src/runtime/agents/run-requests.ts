@@ -6,12 +6,12 @@ import type { Tree } from '../../kernel/tree.js';
 import type { ApprovalEntry } from '../../core/contract/run/approval.js';
 import type { ApprovalStatus } from '../../core/contract/run/approval-rules.js';
 import { approvalDecider, ruleOfEntry } from '../../core/policy/approval-decider.js';
-import { EMPTY_LABEL } from '../../core/policy/label-rules.js';
+import { EMPTY_LABEL } from '../../core/policy/authorize-run.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import { needsApproval } from './approval-need.js';
 import { canonicalizeArgs, parseRequest, requestIn } from '../ledger/request-content.js';
-import { rootRunIdOf } from '../ledger/ledger-reader.js';
+import { rootRunIdOf } from '../../core/contract/run/run-context.js';
 
 /** A request of a run for the approval of one exact proposal. */
 export interface RunRequest {

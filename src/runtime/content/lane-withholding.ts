@@ -17,7 +17,8 @@ import {
   type RunCreated,
 } from '../../core/contract/run/entry.js';
 import { InvariantError, PolicyError } from '../../core/errors.js';
-import { pinReferences, readContentToFold, referencesOf } from '../../kernel/fold.js';
+import { readContentToFold } from '../../kernel/fold.js';
+import { pinReferences, referencesOf } from '../../core/contract/run/input.js';
 import { featureLaneId } from '../../core/contract/run/feature-vocabulary.js';
 import { isUnsupported, pinnedArtifacts, policyOf } from '../../kernel/pinned-policy.js';
 import type { LedgerStore, StoredEntry, TreeEntry } from '../../engine/ports/ledger/ledger-store.js';

@@ -4,7 +4,7 @@
 import type { StoredArtifact } from '../../core/contract/artifact-ref.js';
 import { isOpeningInput, type OpeningInput } from '../../core/contract/run/entry.js';
 import { valuesOf } from '../../core/contract/policy/pins.js';
-import { referencesOf } from '../../kernel/fold.js';
+import { referencesOf } from '../../core/contract/run/input.js';
 import { loadPinnedFeatures } from '../../kernel/pinned-policy.js';
 import type { EntryPlace, LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
 import type { CaseEntry, CaseHistory } from '../case/case-history.js';

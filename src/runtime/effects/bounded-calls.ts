@@ -2,11 +2,9 @@
 // outcome.
 
 import type { EffectResult } from '../../core/contract/run/effect.js';
-import type { JsonObject } from '../../core/contract/json.js';
-import { isJsonObject } from '../../core/contract/json.js';
+import { type JsonObject, isJsonObject, scanJson } from '../../core/contract/json.js';
 import { ActionFailedError, ActionNotExecutedError } from '../../core/errors.js';
 import type { Clock } from '../../engine/ports/clock.js';
-import { scanJson } from '../../core/contract/json/scan-json.js';
 import { PlatformError, type CallLog } from './call-log.js';
 import { toolExplanationOf } from './tool-explanation.js';
 import type { EffectContext, ReconcileOutcome } from './define-effects.js';

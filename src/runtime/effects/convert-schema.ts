@@ -3,8 +3,7 @@
 // JSON. Its value stays visible, and is validated against the server's own schema after parsing.
 
 import { canonicalJson } from '../../core/contract/canonical-json.js';
-import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
-import { scanJson } from '../../core/contract/json/scan-json.js';
+import { isJsonObject, type Json, type JsonObject, scanJson } from '../../core/contract/json.js';
 import type { WalkedSchema } from './weaken-schema.js';
 
 /** Deeper parts become strings of JSON. The contract's own limit is 12. */

@@ -2,7 +2,6 @@
 // READ_RECORDS. A definition cannot be called directly: only the gateway reaches its code.
 
 import type { TObject, Static } from 'typebox';
-import type { RiskClass } from '../../core/contract/policy/actions.js';
 import {
   createCatalogue,
   findRegistrationProblem,
@@ -12,6 +11,7 @@ import {
   type RegisteredAction,
   type TargetDefinition,
   type ToolDefinition,
+  type RiskClass,
 } from '../../core/contract/policy/catalogue.js';
 import type { ConfidentialityFlag } from '../../core/contract/policy/labels.js';
 import type { JsonObject } from '../../core/contract/json.js';

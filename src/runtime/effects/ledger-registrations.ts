@@ -4,7 +4,7 @@
 import { NO_REGISTRATIONS, parseRegistrations, type Registrations } from '../../core/contract/policy/catalogue.js';
 import { isWithheld } from '../../core/contract/artifact-ref.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
-import { scanJson } from '../../core/contract/json/scan-json.js';
+import { scanJson } from '../../core/contract/json.js';
 
 /** Newest entries among which run trees are looked for, and how many of those are read. */
 const ENTRIES_READ = 65_536;

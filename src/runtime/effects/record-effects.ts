@@ -1,9 +1,12 @@
 // Runs WRITE_RECORD and READ_RECORDS in the database of the target's records.
 
-import type { TargetDefinition } from '../../core/contract/policy/catalogue.js';
+import {
+  type TargetDefinition,
+  RECORDS_PER_READ_DEFAULT,
+  RECORDS_PER_READ_MAX,
+} from '../../core/contract/policy/catalogue.js';
 import type { Effect, EffectResult } from '../../core/contract/run/effect.js';
 import { isJsonObject, type Json } from '../../core/contract/json.js';
-import { RECORDS_PER_READ_DEFAULT, RECORDS_PER_READ_MAX } from '../../core/contract/policy/record-actions.js';
 import { usageError } from '../../core/errors.js';
 import type { LedgerRecords, RecordDatabase, RecordRead, RecordWrite } from '../../engine/ports/effects/records.js';
 import type { Target } from './define-effects.js';

@@ -1,4 +1,5 @@
 import { systemPace } from '../../system/system-pace.js';
+import { rootRunIdOf } from '../../core/contract/run/run-context.js';
 import type { StoredArtifact } from '../../core/contract/artifact-ref.js';
 import type { Entry } from '../../core/contract/run/entry.js';
 import type { RunRecord } from '../../core/contract/run/run-record.js';
@@ -331,14 +332,6 @@ export class LedgerReader {
 function nullIfTampered(error: unknown): null {
   if (error instanceof LedgerError && error.code === 'LEDGER_TAMPERED') return null;
   throw error;
-}
-
-/** D11: the id of the root is the part before the first dot. */
-export function rootRunIdOf(run_id: string): string {
-  // Callers without types may pass any value.
-  if (typeof (run_id as unknown) !== 'string') throw usageError('run: it is not a text');
-  const end = run_id.indexOf('.');
-  return end === -1 ? run_id : run_id.slice(0, end);
 }
 
 /** Whether the log got an entry of the tree after it had this size, or will. An unreadable tree has none. */

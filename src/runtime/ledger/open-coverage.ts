@@ -1,7 +1,7 @@
 // Verifies the signed statement of `turnpike policy coverage`. Nothing in it is trusted: the key must have signed the
 // statement and both checkpoints, and the later log must extend the earlier one. The counts are what the key claims.
 
-import { readJson } from '../../core/contract/json/read-json.js';
+import { readJson } from '../../core/contract/json.js';
 import { CoverageStatement } from '../../core/contract/evidence/coverage-proof.js';
 import { SignedStatement } from '../../core/contract/evidence/evidence.js';
 import { isConforming } from '../../core/contract/validators.js';

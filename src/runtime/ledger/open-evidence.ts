@@ -10,7 +10,7 @@
 
 import { nameInLedger } from '../../core/contract/entry-name.js';
 import { createHash } from 'node:crypto';
-import { readJson } from '../../core/contract/json/read-json.js';
+import { readJson } from '../../core/contract/json.js';
 import type { StoredArtifact } from '../../core/contract/artifact-ref.js';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
 import {

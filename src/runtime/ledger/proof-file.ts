@@ -4,9 +4,8 @@
 
 import { nameInLedger } from '../../core/contract/entry-name.js';
 import { isUtf8 } from 'node:buffer';
-import { readJson } from '../../core/contract/json/read-json.js';
+import { isJsonObject, readJson } from '../../core/contract/json.js';
 import { formatHeader, refuseOtherFormat } from '../../core/contract/file-format.js';
-import { isJsonObject } from '../../core/contract/json.js';
 import { ConsistencyProof, PROOF_FORMAT, PROOF_HASHES_MAX } from '../../core/contract/evidence/consistency-proof.js';
 import { SignedStatement } from '../../core/contract/evidence/evidence.js';
 import { isConforming } from '../../core/contract/validators.js';

@@ -20,7 +20,7 @@ import type { Tree } from '../../kernel/tree.js';
 import type { HistoryCache, ReplayPoint, HistorySnapshot } from '../../core/ledger/history-cache.js';
 import type { Batch, CommitResult, LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
 import type { Log } from '../../engine/ports/log.js';
-import { NOTHING_ARCHIVED, ReplayPointBuilder } from '../../kernel/replay/replay-point-builder.js';
+import { NOTHING_ARCHIVED, ReplayPointBuilder } from '../../kernel/replay/ledger-state.js';
 import { readArchivedPrefix, findNewestPoint, POINT_ENTRIES } from '../../kernel/replay/state-at.js';
 import { parseStoredEntry } from './stored-entry.js';
 

@@ -3,7 +3,7 @@
 // (`read-directly.ts`). Everything outside, other cases included, does not exist for an agent.
 
 import { lstatSync, mkdirSync, realpathSync, statfsSync } from 'node:fs';
-import type { FileActionName } from '../../core/contract/policy/actions.js';
+import type { FileActionName } from '../../core/contract/policy/catalogue.js';
 import type { Effect, EffectResult, SandboxRequest, SandboxFacts } from '../../core/contract/run/effect.js';
 import { SandboxError, usageError } from '../../core/errors.js';
 import { requireCapability } from '../../engine/ports/effects/capability.js';
@@ -19,10 +19,15 @@ import {
   changeDurably,
   failedResult,
   actionFailureOf,
+  listFiles,
+  readFile,
+  renameFile,
+  UNKNOWN_RESULT,
+  writeFile,
+  type CaseSandbox,
+  SandboxUsage,
 } from './sandbox-actions.js';
-import { listFiles, readFile, renameFile, UNKNOWN_RESULT, writeFile, type CaseSandbox } from './sandbox-actions.js';
 import { settleDelete, settleDirectory, settleRename, settleWrite } from './sandbox-settle.js';
-import { SandboxUsage } from './sandbox-usage.js';
 import { descriptorAccess, causeOfError, openDirectory, errnoOf, errorFact, factAt } from './sandbox-walk.js';
 import type { SandboxRoot, FileAccess, PathHandle, Obstacle } from './sandbox-walk.js';
 import { unsafeAccess } from './unsafe-access.js';

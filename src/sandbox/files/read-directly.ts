@@ -16,9 +16,8 @@ import { closeSync, fstatSync, openSync, readlinkSync, renameSync } from 'node:f
 import type { Effect, EffectResult, PathFact } from '../../core/contract/run/effect.js';
 import type { InspectedFile } from './inspected-files.js';
 import { contentResultOf, failedResult, actionFailureOf, type CaseSandbox } from './sandbox-actions.js';
-import { parsePath } from './parsed-path.js';
+import { causeOfError, descriptorPath, factOf, OPEN_PATH_FLAGS, OPEN_READ_FLAGS, parsePath } from './sandbox-walk.js';
 import { readWhole } from './read-whole.js';
-import { causeOfError, descriptorPath, factOf, OPEN_PATH_FLAGS, OPEN_READ_FLAGS } from './sandbox-walk.js';
 
 /** An open file, and the open directory in which its name was renamed. */
 interface ReachedFile {

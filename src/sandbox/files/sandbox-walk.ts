@@ -1,20 +1,27 @@
 // The walk: resolves a sandbox path to an open directory and a last name, so that no concurrent rename can redirect it.
 //
-//   W1. A path is parsed once (`parsed-path.ts`); every component is looked up in the open directory before it.
+//   W1. A path is parsed once (`parsePath`); every component is looked up in the open directory before it.
 //   W2. Directories and files are held by descriptor (O_PATH): the name may change, the object cannot.
 //   W3. A walk never follows a link. It inspects a FIFO, a socket or a device, but never opens it.
 //   W4. Every handle is released on every way out.
 
-import { closeSync, constants, fstatSync, lstatSync, opendirSync, openSync, readlinkSync, renameSync } from 'node:fs';
-import type { BigIntStats, Dirent } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  opendirSync,
+  openSync,
+  readlinkSync,
+  renameSync,
+  type BigIntStats,
+  type Dirent,
+} from 'node:fs';
 import { constants as system } from 'node:os';
 import { dirname } from 'node:path';
 import { isNativeError } from 'node:util/types';
 import type { PathFact, RefusedKind } from '../../core/contract/run/effect.js';
 import type { ExecutionCause } from '../../core/contract/fault.js';
-import { parsePath, TEMP_PREFIX } from './parsed-path.js';
-
-export { TEMP_PREFIX };
 
 /** Linux only, and missing in `node:fs`: refers to a file-system object of any kind without opening it. */
 const O_PATH = 0o10000000;
@@ -282,3 +289,47 @@ function hasTwin({ directory, path }: ResolvedPath): boolean {
 
 // Lower case first, then upper: makes ẞ, ß and ss equal, as file systems with full case folding do.
 const foldName = (name: string): string => name.normalize('NFC').toLowerCase().toUpperCase();
+
+/** Prefix of every temporary file: never listed, never counted, not addressable. */
+export const TEMP_PREFIX = '.turnpike-tmp-';
+const ROOT = '/sandbox/';
+/** AUTHORIZE denies these before (C28); checked again so that nothing depends on it. */
+const UNFIT = /[\0-\x1f\x7f-\x9f\\]/;
+/** The kernel appends ` (deleted)` to the path of a removed file, and invalid UTF-8 in a path reads as U+FFFD. */
+const AMBIGUOUS = / \(deleted\)|\ufffd/;
+
+/** A parsed sandbox path. */
+interface ParsedPath {
+  readonly parents: readonly string[];
+  /** The parents joined with slashes; empty for a name in the root, and for the root itself. */
+  readonly parent: string;
+  readonly name: string;
+  /** The path ends with a slash, so it can only name a directory. */
+  readonly slash: boolean;
+  /** Whether the kernel may report this path for another file too. */
+  readonly ambiguous: boolean;
+}
+
+/** Facts are gathered and then the action runs on the same path, so the last result is cached. */
+let latest: { readonly path: string; readonly parsed: ParsedPath } | null = null;
+
+/** Parses a path (attacker-controlled). @returns the parsed path, or why it is invalid */
+export function parsePath(path: unknown): ParsedPath | ExecutionCause {
+  if (latest !== null && path === latest.path) return latest.parsed;
+  if (typeof path !== 'string') return 'INTERNAL';
+  const parsed = parse(path);
+  if (typeof parsed !== 'string') latest = { path, parsed };
+  return parsed;
+}
+
+/** The root has the name `.` in itself, so that no other code needs a special case for it. */
+function parse(path: string): ParsedPath | ExecutionCause {
+  if (path === ROOT) return { parents: [], parent: '', name: '.', slash: true, ambiguous: false };
+  if (!path.startsWith(ROOT) || !path.isWellFormed() || UNFIT.test(path)) return 'INTERNAL';
+  const slash = path.endsWith('/');
+  const parents = path.slice(ROOT.length, slash ? -1 : undefined).split('/');
+  if (parents.some((segment) => segment === '' || segment === '.' || segment === '..')) return 'INTERNAL';
+  if (parents.some((segment) => segment.toLowerCase().startsWith(TEMP_PREFIX))) return 'PERMISSION_DENIED';
+  const name = parents.pop() ?? '';
+  return { parents, parent: parents.join('/'), name, slash, ambiguous: AMBIGUOUS.test(path) };
+}

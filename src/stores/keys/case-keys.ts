@@ -12,16 +12,15 @@
 //       of the case, also in an older copy of the ledger, and destroying it destroys all of that. The replacement
 //       counts from the note on. Until the file of the replaced key is destroyed, the replacement is unfinished.
 
-import { randomBytes } from 'node:crypto';
+import { randomBytes, createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto';
 import { existsSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { LedgerError, usageError } from '../../core/errors.js';
 import type { CaseKeyReplacement, CaseKeyReplacer } from '../../engine/ports/ledger/case-key-table.js';
 import type { Erasure, ErasureSeal } from '../../engine/ports/ledger/ledger-store.js';
-import { CASE_KEY_BYTES, caseCipher, type CaseCipher } from './case-cipher.js';
 import { CASE_KEYS_MAX, CaseKeyNotes, wrappedName, type ReplacementNote } from './case-key-notes.js';
 import { appendErasures, ERASURE_LIST, type ListedErasure } from './erasure-list.js';
-import { createFile } from '../../system/files/small-file.js';
+import { createFile, readSmallFile } from '../../system/files/small-file.js';
 import { shredFile } from './key-file.js';
 import { fsyncDirectorySync } from '../../system/files/fsync-directory.js';
 import { createLruMap } from '../../system/lru-map.js';
@@ -37,7 +36,7 @@ export interface CaseKey {
 }
 
 /** A destroyed key. It encrypted only contents whose number is below `erased_below`. */
-export interface ErasedKey {
+interface ErasedKey {
   readonly erased_below: number;
 }
 
@@ -340,3 +339,199 @@ const withoutKey = ({ case_id, key_no, contents, at, by, role }: ReplacementNote
   ...{ case_id, key_no, contents },
   ...{ at, by, role },
 });
+
+// Encrypts the stored content of a case: AES-256-GCM, with the hash of the content as associated data.
+
+const CASE_KEY_BYTES = 32;
+/** Length of the authentication tag: sealed content is longer than the content by this number of bytes. */
+export const SEAL_BYTES = 16;
+
+const ALGORITHM = 'aes-256-gcm';
+const NONCE_BYTES = 12;
+
+/** Encrypts and decrypts content with one key. */
+export interface CaseCipher {
+  /** @param hash SHA-256 of the content */
+  seal(content: Uint8Array, hash: Uint8Array): Buffer;
+  /** @returns null if the bytes were not sealed with this key for this hash */
+  open(sealed: Uint8Array, hash: Uint8Array): Buffer | null;
+  /** Encrypts the one key that this key replaces. @param name its case and number */
+  wrap(replaced: Uint8Array, name: string): Buffer;
+  /** @returns null if the bytes were not wrapped with this key under this name */
+  unwrap(wrapped: Uint8Array, name: string): Buffer | null;
+}
+
+/**
+ * Creates the cipher of a case key. The nonce is derived from the hash of the content with a separate key. So equal
+ * content gives equal bytes, different content gets another nonce, and an agent cannot choose two contents that share a
+ * nonce.
+ */
+export function caseCipher(key: Uint8Array): CaseCipher {
+  const contentKey = deriveKey(key, 'turnpike content');
+  const nonceKey = deriveKey(key, 'turnpike nonce');
+  const nonceOf = (hash: Uint8Array): Buffer =>
+    createHmac('sha256', nonceKey).update(hash).digest().subarray(0, NONCE_BYTES);
+  // A key of its own: an agent chooses contents, and no content may share key and nonce with a wrapped key.
+  const wrapKey = (): Buffer => deriveKey(key, 'turnpike replaced key');
+  return {
+    seal: (content, hash) => encrypt({ key: contentKey, nonce: nonceOf(hash), about: hash }, content),
+    open: (sealed, hash) => decrypt({ key: contentKey, nonce: nonceOf(hash), about: hash }, sealed),
+    wrap: (replaced, name) => {
+      const nonce = randomBytes(NONCE_BYTES);
+      return Buffer.concat([nonce, encrypt({ key: wrapKey(), nonce, about: Buffer.from(name) }, replaced)]);
+    },
+    unwrap: (wrapped, name) => {
+      const [nonce, sealed] = [wrapped.subarray(0, NONCE_BYTES), wrapped.subarray(NONCE_BYTES)];
+      return decrypt({ key: wrapKey(), nonce: Buffer.from(nonce), about: Buffer.from(name) }, sealed);
+    },
+  };
+}
+
+interface CipherParts {
+  readonly key: Buffer;
+  readonly nonce: Buffer;
+  /** The associated data. */
+  readonly about: Uint8Array;
+}
+
+function encrypt({ key, nonce, about }: CipherParts, content: Uint8Array): Buffer {
+  const cipher = createCipheriv(ALGORITHM, key, nonce).setAAD(about);
+  return Buffer.concat([cipher.update(content), cipher.final(), cipher.getAuthTag()]);
+}
+
+function decrypt({ key, nonce, about }: CipherParts, sealed: Uint8Array): Buffer | null {
+  const end = sealed.byteLength - SEAL_BYTES;
+  if (end < 0 || nonce.byteLength !== NONCE_BYTES) return null;
+  const decipher = createDecipheriv(ALGORITHM, key, nonce, { authTagLength: SEAL_BYTES });
+  decipher.setAAD(about).setAuthTag(sealed.subarray(end));
+  const content = decipher.update(sealed.subarray(0, end));
+  try {
+    decipher.final();
+  } catch {
+    return null;
+  }
+  return content;
+}
+
+const deriveKey = (key: Uint8Array, purpose: string): Buffer =>
+  Buffer.from(hkdfSync('sha256', key, '', purpose, CASE_KEY_BYTES));
+
+// Binds a folder of case keys to one ledger, so that no content is encrypted with a key that is not the ledger's.
+//
+//   G1. The folder names its ledger by the hash of the first log entry, which every copy of the ledger shares. A folder
+//       without a name gets one when one of its keys opens a content of the ledger.
+//   G2. A key is used for the first time only after it has opened what the ledger has under it. So a key that is
+//       missing is not made a second time, and a key of another case or ledger encrypts nothing.
+
+/** In the folder of the case keys. */
+export const KEY_FOLDER_NAME = 'ledger.origin';
+const NAME = /^turnpike-case-keys ([0-9a-f]{64})\n$/;
+const NAME_BYTES_MAX = 128;
+/** How many keys are known to be those of the ledger. */
+const PROVEN_MAX = 10_000;
+
+/** A stored content of a case. */
+export interface SealedContent {
+  readonly case_id: string;
+  readonly key_no: number;
+  /** Of the content before encryption, in lower-case hex. */
+  readonly sha256: string;
+  /** Null if it is too large to be read here: then only the key must exist. */
+  readonly stored: Uint8Array | null;
+}
+
+/** What a ledger says about its keys. */
+export interface KeyedLedger {
+  /** The hash of the first log entry; null if the log is empty, or its beginning is archived. */
+  readonly origin: string | null;
+  readonly isEmpty: boolean;
+  /** Its newest content of a case, if it has any. */
+  readonly newest: SealedContent | null;
+}
+
+export class CaseKeyGuard {
+  readonly #keys: CaseKeys;
+  #proven = createLruMap<true>(PROVEN_MAX);
+  #isNamed = false;
+
+  constructor(keys: CaseKeys) {
+    this.#keys = keys;
+  }
+
+  /** Whether the folder names the ledger, which was compared. */
+  get isNamed(): boolean {
+    return this.#isNamed;
+  }
+
+  /** G1, for a reader. @throws LedgerError LEDGER_CONFLICT if the folder names another ledger */
+  refuseOther({ origin, isEmpty }: Pick<KeyedLedger, 'origin' | 'isEmpty'>): void {
+    const name = this.#readName();
+    if (name === null || name === origin || (origin === null && !isEmpty)) return;
+    throw this.#foreignError(`it names the ledger ${name.slice(0, 16)}, and this one is ${shortName(origin)}`);
+  }
+
+  /** G1, for a writer. @throws LedgerError LEDGER_CONFLICT if the folder is not that of the ledger */
+  bind(ledger: KeyedLedger): void {
+    this.refuseOther(ledger);
+    const { origin, newest } = ledger;
+    const name = this.#readName();
+    this.#isNamed = name !== null && name === origin;
+    if (this.#isNamed || newest === null) return;
+    if (!this.#opens(newest)) {
+      throw this.#foreignError(`no key in it opens the content of ${newest.case_id} in the ledger`);
+    }
+    if (name !== null || origin === null) return;
+    createFile(join(this.#keys.directory, KEY_FOLDER_NAME), `turnpike-case-keys ${origin}\n`, 0o600);
+    this.refuseOther(ledger);
+    this.#isNamed = true;
+  }
+
+  /** The cases whose keys have opened no content of the ledger yet, each once. */
+  unproven(case_ids: Iterable<string>): readonly string[] {
+    return [...new Set(case_ids)].filter((case_id) => this.#proven.get(case_id) !== true);
+  }
+
+  /**
+   * G2. @param newest the newest content of the case whose key was not erased
+   * @throws LedgerError LEDGER_TAMPERED if the keys of the folder do not open it
+   */
+  prove(case_id: string, newest: SealedContent | null): void {
+    if (newest !== null && !this.#opens(newest)) {
+      throw tamperedError(
+        `no key of ${case_id} in ${this.#keys.directory} opens what the ledger has under key ${newest.key_no} of the ` +
+          'case: mount the key folder of the ledger, or restore the key from a backup',
+      );
+    }
+    this.#proven.set(case_id, true);
+  }
+
+  /** Whether a key opens the content, or was erased with it. */
+  #opens({ case_id, key_no, sha256, stored }: SealedContent): boolean {
+    try {
+      const cipher = this.#keys.get(case_id, key_no);
+      return 'erased_below' in cipher || stored === null || cipher.open(stored, Buffer.from(sha256, 'hex')) !== null;
+    } catch (error) {
+      if (error instanceof LedgerError) return false;
+      throw error;
+    }
+  }
+
+  /** @throws LedgerError LEDGER_TAMPERED for a name that is not valid */
+  #readName(): string | null {
+    const path = join(this.#keys.directory, KEY_FOLDER_NAME);
+    const bytes = readSmallFile(path, { bytesMax: NAME_BYTES_MAX, forbiddenMode: 0o022 });
+    if (bytes === null) return null;
+    const [, name] = NAME.exec(Buffer.from(bytes).toString('latin1')) ?? [];
+    if (name !== undefined) return name;
+    throw tamperedError(`${path} does not name a ledger: remove it, and the next opening writes it anew`);
+  }
+
+  #foreignError(why: string): LedgerError {
+    return new LedgerError({
+      code: 'LEDGER_CONFLICT',
+      message: `${this.#keys.directory} is not the key folder of the ledger: ${why}. Mount the key folder of the ledger`,
+    });
+  }
+}
+
+const shortName = (origin: string | null): string => (origin === null ? 'empty' : origin.slice(0, 16));

@@ -1,7 +1,7 @@
 // The key history of a log as a file: one line for each rotation, which is its note as a JSON string. It contains no
 // secret. What the notes say is checked elsewhere (src/core/ledger/proof/key-history.ts).
 
-import { readJson } from '../../core/contract/json/read-json.js';
+import { readJson } from '../../core/contract/json.js';
 import { PolicyError } from '../../core/errors.js';
 import { readSmallFile, replaceFile } from '../../system/files/small-file.js';
 

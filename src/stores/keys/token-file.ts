@@ -1,7 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { quoteForMessage } from '../../core/contract/finding-text.js';
-import { readJson } from '../../core/contract/json/read-json.js';
+import { readJson } from '../../core/contract/json.js';
 import { CaseId, Identifier } from '../../core/contract/shapes.js';
 import { findTextProblem } from '../../core/contract/text-rule.js';
 import {

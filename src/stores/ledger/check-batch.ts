@@ -1,5 +1,8 @@
+// What every store does with a batch before it writes it: it checks the batch, and gives the entries their log indexes.
+
 import { InvariantError } from '../../core/errors.js';
-import type { Batch, ProposalMark, TreeAppend } from '../../engine/ports/ledger/ledger-store.js';
+import type { Batch, ProposalMark, TreeAppend, LogHead } from '../../engine/ports/ledger/ledger-store.js';
+import { extendHead } from '../../core/ledger/proof/merkle.js';
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const SHA256 = /^[0-9a-f]{64}$/;
@@ -50,4 +53,23 @@ function checkAppend(append: TreeAppend): void {
 /** @throws InvariantError if it is not a UUID in lower case: otherwise the same id could be marked twice */
 export function checkProposalId(proposal_id: ProposalMark['proposal_id']): void {
   if (!UUID.test(proposal_id)) throw new InvariantError(`not a UUID in lower case: ${JSON.stringify(proposal_id)}`);
+}
+
+/** The log indexes of a batch, and the head of the log after it. */
+export interface IntegratedBatch {
+  /** The head of the log after the batch. */
+  readonly head: LogHead;
+  /** The log index of the first entry of each append. */
+  readonly first_log_indexes: readonly number[];
+}
+
+/** Gives the appends of a batch the next log indexes, in their order. */
+export function integrateBatch(head: LogHead, { trees }: Batch): IntegratedBatch {
+  const first_log_indexes: number[] = [];
+  const leaf_hashes: string[] = [];
+  for (const { entries } of trees) {
+    first_log_indexes.push(head.size + leaf_hashes.length);
+    for (const { leaf_hash } of entries) leaf_hashes.push(leaf_hash);
+  }
+  return { head: extendHead(head, leaf_hashes), first_log_indexes };
 }

@@ -1,5 +1,4 @@
-import { isWithheld, type StoredArtifact } from '../../core/contract/artifact-ref.js';
-import { sha256 } from '../../core/contract/hash.js';
+import { isWithheld, type StoredArtifact, sha256 } from '../../core/contract/artifact-ref.js';
 import { InvariantError, LedgerError } from '../../core/errors.js';
 import type {
   Batch,
@@ -23,8 +22,7 @@ import type {
 } from '../../engine/ports/ledger/ledger-store.js';
 import type { AppendStatus, SharedBatch } from '../../engine/ports/ledger/shared-store.js';
 import type { ArchiveRemoval } from '../../engine/ports/ledger/archives.js';
-import { checkProposalId } from '../ledger/check-batch.js';
-import { integrateBatch } from '../ledger/integrate-batch.js';
+import { checkProposalId, integrateBatch } from '../ledger/check-batch.js';
 import { duplicateMarkError, unavailableError } from '../ledger/store-errors.js';
 import { MemoryArchives } from './memory-archives.js';
 import { MemoryPendingAppends } from './memory-pending-appends.js';

@@ -6,9 +6,8 @@
 //       fails on the primary key.
 //   E3. So a committed `void` note proves that the write has not happened.
 
-import { readJson } from '../../core/contract/json/read-json.js';
+import { isJsonObject, readJson } from '../../core/contract/json.js';
 import type { EffectResult } from '../../core/contract/run/effect.js';
-import { isJsonObject } from '../../core/contract/json.js';
 import type { RecordWrite } from '../../engine/ports/effects/records.js';
 import type { SqlResult, SqlSteps } from './sql-kysely.js';
 import { putRecord, WRITTEN_RESULT, type RecordStorage } from './sql-records.js';

@@ -1,16 +1,14 @@
 import type { CaseKeys } from '../keys/case-keys.js';
 import { SqliteArchives } from './content/sqlite-archives.js';
-import { SqliteArtifacts } from './content/sqlite-artifacts.js';
-import { originOf } from './content/sqlite-key-proof.js';
+import { SqliteArtifacts, originOf } from './content/sqlite-artifacts.js';
 import type { SqliteConnection } from './sqlite-binding.js';
 import { openDatabase, openUntouchedDatabase } from './sqlite-database.js';
 import { asLedgerError } from './sqlite-errors.js';
 import { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
-import { SqliteReader } from './sqlite-reader.js';
+import { SqliteReader, SqliteTrees } from './sqlite-reader.js';
 import { MIGRATIONS, type SqliteMigration } from './sqlite-schema.js';
 import { SqliteRunRecords } from './sqlite-run-records.js';
 import { SqliteTail } from './sqlite-tail.js';
-import { SqliteTrees } from './sqlite-trees.js';
 
 /** A connection to a ledger, and the objects that use it. */
 export interface SqliteComponents {

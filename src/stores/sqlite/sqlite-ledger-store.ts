@@ -41,11 +41,10 @@ import { asLedgerError } from './sqlite-errors.js';
 import { SqliteLedgerRecords } from '../records/sqlite-ledger-records.js';
 import { CaseKeys } from '../keys/case-keys.js';
 import { openComponents, type ContentStorage, type LedgerAccess, type SqliteComponents } from './sqlite-components.js';
-import { readPages, type PageReader, type SqliteReader } from './sqlite-reader.js';
+import { readPages, type PageReader, type SqliteReader, type SqliteTrees } from './sqlite-reader.js';
 import { notWriterError, unavailableError } from '../ledger/store-errors.js';
 import type { SqliteRunRecords } from './sqlite-run-records.js';
 import type { SqliteMigration } from './sqlite-schema.js';
-import type { SqliteTrees } from './sqlite-trees.js';
 import { lockWriter, type WriterLock } from './writer-lock.js';
 import { SqliteWriter } from './sqlite-writer.js';
 

@@ -22,25 +22,21 @@ import type {
   StoredSnapshot,
   TreeAppend,
 } from '../../engine/ports/ledger/ledger-store.js';
-import { checkBatch } from '../ledger/check-batch.js';
+import { checkBatch, integrateBatch, type IntegratedBatch } from '../ledger/check-batch.js';
 import { errorCode } from '../../system/error-code.js';
-import { integrateBatch, type IntegratedBatch } from '../ledger/integrate-batch.js';
-import type { SqliteArtifacts } from './content/sqlite-artifacts.js';
+import { type SqliteArtifacts, bindKeyFolder, proveCaseKeys } from './content/sqlite-artifacts.js';
 import { BlockText, blocksOf, type Block } from './sqlite-blocks.js';
-import { SqliteIndexer, STRETCH_ROWS } from './sqlite-indexer.js';
+import { type IndexPosition, type SqliteTail, SqliteIndexer, STRETCH_ROWS } from './sqlite-tail.js';
 import type { SqliteConnection, SqliteStatement } from './sqlite-binding.js';
 import { requireFormat } from './sqlite-database.js';
 import { MIGRATIONS, type SqliteMigration } from './sqlite-schema.js';
 import type { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
 import { batchMarksOf, marksText, findNewMarks, type MarkIndexKey, type BatchMarks } from './sqlite-marks.js';
-import type { SqliteReader } from './sqlite-reader.js';
-import { bindKeyFolder, proveCaseKeys } from './content/sqlite-key-proof.js';
+import type { SqliteReader, SqliteTrees } from './sqlite-reader.js';
 import { eraseCaseContent } from './content/sqlite-erase-content.js';
 import type { RecordTransaction } from '../records/sqlite-ledger-records.js';
 import { createLruMap, type LruMap } from '../../system/lru-map.js';
 import { writerReplacedError, unavailableError } from '../ledger/store-errors.js';
-import type { IndexPosition, SqliteTail } from './sqlite-tail.js';
-import type { SqliteTrees } from './sqlite-trees.js';
 
 /** The lengths of this many trees are cached. */
 const TREES_MAX = 10_000;

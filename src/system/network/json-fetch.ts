@@ -1,7 +1,6 @@
 // Fetches a JSON document of another service, within limits: of its size, of the time, and of where it comes from.
 
-import { readJson } from '../../core/contract/json/read-json.js';
-import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
+import { isJsonObject, type JsonObject, readJson } from '../../core/contract/json.js';
 import { isSafeUrl } from '../../core/contract/safe-url.js';
 
 const FETCH_MS_MAX = 5_000;

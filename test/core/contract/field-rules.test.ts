@@ -2,10 +2,9 @@
 // table in docs/contract/field-constraints.md with the schemas and the code that reads them.
 
 import { describe, expect, test } from '@jest/globals';
-import { ACTION_NAMES, ACTIONS } from '../../../src/core/contract/policy/actions.js';
+import { ACTION_NAMES, ACTIONS, RECORD_ACTIONS } from '../../../src/core/contract/policy/catalogue.js';
 import { isJsonObject } from '../../../src/core/contract/json.js';
 import { Proposal } from '../../../src/core/contract/run/proposal.js';
-import { RECORD_ACTIONS } from '../../../src/core/contract/policy/record-actions.js';
 import { isConforming } from '../../../src/core/contract/validators.js';
 import { judge, proposal } from '../step/judge.js';
 import { RUNNER, SessionDriver } from '../../fixtures/session.js';

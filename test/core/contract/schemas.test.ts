@@ -5,7 +5,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { ACTION_NAMES } from '../../../src/core/contract/policy/actions.js';
+import { ACTION_NAMES } from '../../../src/core/contract/policy/catalogue.js';
 import { ENTRY_TYPES } from '../../fixtures/features.js';
 import { jsonSchemaOf } from '../../../src/core/contract/core-schema-documents.js';
 import { SCHEMA_DOCUMENTS } from '../../../src/published/schema-documents.js';

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
 import { type Entry } from '../../../src/core/contract/run/entry.js';
 import { ENTRY_TYPES } from '../../fixtures/features.js';
-import { sealEntry } from '../../../src/core/ledger/seal-entry.js';
+import { sealEntry } from '../../../src/core/ledger/entry-text.js';
 import { content, happened, opening, Scribe, step, treeId } from '../../fixtures/entries.js';
 
 const TREE = treeId(1);

@@ -6,10 +6,10 @@ import {
   ARTIFACT_KINDS,
   SYSTEM_ARTIFACT_KINDS,
   type WithheldArtifact,
+  sha256,
 } from '../../../src/core/contract/artifact-ref.js';
 import type { StoredEntry } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
-import { sha256 } from '../../../src/core/contract/hash.js';
 import { UNCHECKED_LISTED_MAX } from '../../../src/core/ledger/verification/ledger-verdict.js';
 import { verifyLedger, type LedgerSource } from '../../../src/core/ledger/verification/verify-ledger.js';
 import { WithheldContents } from '../../../src/core/ledger/verification/withheld-contents.js';

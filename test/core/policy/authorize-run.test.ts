@@ -15,12 +15,13 @@ import {
   laneContext,
   PRIVILEGED_CHECKS,
   type PrivilegedRequest,
+  PROHIBITION_NAMES,
+  createLabel,
+  EXPORTABLE_CONTENT,
+  WITHHELD_CONTENT,
 } from '../../../src/core/policy/authorize-run.js';
 import { contentOf } from '../../../src/features/hooks/native-calls.js';
-import { createLabel } from '../../../src/core/policy/label-rules.js';
-import { PROHIBITION_NAMES } from '../../../src/core/policy/prohibitions.js';
 import { RULE_IDS, RULES } from '../../../src/core/policy/verdict.js';
-import { EXPORTABLE_CONTENT, WITHHELD_CONTENT } from '../../../src/core/policy/content/withheld-content.js';
 import {
   decide,
   DELIVERY,

@@ -22,7 +22,7 @@ import {
   createLabel,
   labelOfRef,
   type LabelledOperation,
-} from '../../../src/core/policy/label-rules.js';
+} from '../../../src/core/policy/authorize-run.js';
 
 const caseId = (n: number): string => `case_${n}`;
 const ofCases = (cases: readonly string[], flags: readonly ConfidentialityFlag[] = []): Label =>

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { invalidMax } from '../../../src/core/policy/limits.js';
+import { invalidMax } from '../../../machines/agent.js';
 import { testPolicy } from '../../fixtures/policy.js';
 
 test.each([

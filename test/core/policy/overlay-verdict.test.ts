@@ -19,7 +19,7 @@ import {
 import type { Person } from '../../../src/core/contract/person.js';
 import { isConforming } from '../../../src/core/contract/validators.js';
 import { personOf } from '../../../src/names/person-name.js';
-import { OVERLAY_UNUSABLE, overlayVerdict, withOverlay } from '../../../src/core/policy/overlay-verdict.js';
+import { OVERLAY_UNUSABLE, overlayVerdict, withOverlay } from '../../../src/core/policy/authorize-with-overlay.js';
 import { allow, deny, type Verdict } from '../../../src/core/policy/verdict.js';
 
 const WORDS: Readonly<Record<OverlayMatcher, readonly [string, string, ...string[]]>> = {

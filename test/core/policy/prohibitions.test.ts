@@ -10,8 +10,8 @@ import {
   PROHIBITION_NAMES,
   isViolated,
   type Prohibition,
-} from '../../../src/core/policy/prohibitions.js';
-import { EMPTY_LABEL } from '../../../src/core/policy/label-rules.js';
+  EMPTY_LABEL,
+} from '../../../src/core/policy/authorize-run.js';
 import { RUN as run } from '../../fixtures/privileged.js';
 import { shippedPolicy } from '../../fixtures/shipped-policy.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { ACTIONS } from '../../../src/core/contract/policy/actions.js';
+import { ACTIONS } from '../../../src/core/contract/policy/catalogue.js';
 import { INVISIBLE_RANGES } from '../../../src/core/contract/invisible.js';
 import {
   canonicalizePath,

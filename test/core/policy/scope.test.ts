@@ -2,7 +2,7 @@
 
 import { expect, test } from '@jest/globals';
 import type { RunContext } from '../../../src/core/contract/run/run-context.js';
-import { findBrokenScopeRule } from '../../../src/core/policy/scope.js';
+import { findBrokenScopeRule } from '../../../src/core/policy/authorize-run.js';
 import { RUN } from '../../fixtures/privileged.js';
 import { bareLane } from './bare-policy.js';
 

@@ -1,7 +1,7 @@
 // The shipped policy against the tables of the contract, as literals.
 
 import { describe, expect, test } from '@jest/globals';
-import { ACTION_NAMES, ACTIONS } from '../../../src/core/contract/policy/actions.js';
+import { ACTION_NAMES, ACTIONS } from '../../../src/core/contract/policy/catalogue.js';
 import type { Lane } from '../../../src/core/contract/policy/lanes.js';
 import { checkPolicy } from '../../../src/core/policy/files/check-policy.js';
 import { ACTION_POLICIES, shippedBytes, shippedPolicy } from '../../fixtures/shipped-policy.js';

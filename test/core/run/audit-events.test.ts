@@ -5,7 +5,7 @@ import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
 import type { RunCreated } from '../../../src/core/contract/run/entry.js';
 import type { RunContext } from '../../../src/core/contract/run/run-context.js';
 import { isEntryBody } from '../../../src/core/contract/validators.js';
-import { referencesOf } from '../../../src/kernel/fold.js';
+import { referencesOf } from '../../../src/core/contract/run/input.js';
 import {
   actionEvent,
   authzEvent,

@@ -1,14 +1,13 @@
 // Both halves of AUTHORIZE on single steps: the order of the checks, and exactly what each denial contains.
 
 import { describe, expect, test } from '@jest/globals';
-import { ACTIONS } from '../../../src/core/contract/policy/actions.js';
-import { createCatalogue } from '../../../src/core/contract/policy/catalogue.js';
+import { createCatalogue, ACTIONS } from '../../../src/core/contract/policy/catalogue.js';
 import type { Lane } from '../../../src/core/contract/policy/lanes.js';
 import type { Role } from '../../../src/core/contract/policy/roles.js';
 import { InvariantError } from '../../../src/core/errors.js';
 import { approvalDigest, approvalRuleFor, emptyBook } from '../../../src/core/policy/approval-decider.js';
 import { countBallot, requestApproval } from '../../../src/features/approvals/approval-requests.js';
-import { EMPTY_LABEL } from '../../../src/core/policy/label-rules.js';
+import { EMPTY_LABEL } from '../../../src/core/policy/authorize-run.js';
 import type { Policy } from '../../../src/core/policy/policy.js';
 import {
   authorizeLane,

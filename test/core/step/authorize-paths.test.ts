@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { ACTIONS, type ActionName } from '../../../src/core/contract/policy/actions.js';
+import { ACTIONS, type ActionName } from '../../../src/core/contract/policy/catalogue.js';
 import { FAULTS } from '../../../src/core/contract/fault.js';
 import type { PathFact, RefusedKind, SandboxFacts } from '../../../src/core/contract/run/effect.js';
 import type { JsonObject } from '../../../src/core/contract/json.js';

@@ -1,9 +1,8 @@
 // The trace and the response of a step whose decision and result are known.
 
 import { describe, expect, test } from '@jest/globals';
-import type { ArtifactRef } from '../../../src/core/contract/artifact-ref.js';
+import { type ArtifactRef, sha256 } from '../../../src/core/contract/artifact-ref.js';
 import type { Fault } from '../../../src/core/contract/fault.js';
-import { sha256 } from '../../../src/core/contract/hash.js';
 import {
   auditFailureResponse,
   composeResponse,
@@ -11,7 +10,7 @@ import {
   resultWithoutEffect,
   type ConcludedStep,
 } from '../../../src/core/step/concluded-step.js';
-import { newStepDraft } from '../../../src/core/step/step-draft.js';
+import { newStepDraft } from '../../../src/core/step/check-phases.js';
 import { testPolicy } from '../../fixtures/policy.js';
 import { RUN } from '../../fixtures/privileged.js';
 import { bytesOf, ID, proposal } from './judge.js';

@@ -3,24 +3,24 @@
 import type { PathFact, SandboxFacts } from '../../../src/core/contract/run/effect.js';
 import type { SeenProposal } from '../../../src/core/contract/run/entry.js';
 import { rejectWith, type CheckedValue, type ExecutionCause, type Fault } from '../../../src/core/contract/fault.js';
-import { sha256 } from '../../../src/core/contract/hash.js';
+import { sha256 } from '../../../src/core/contract/artifact-ref.js';
 import type { JsonObject } from '../../../src/core/contract/json.js';
 import type { Proposal } from '../../../src/core/contract/run/proposal.js';
 import type { Policy } from '../../../src/core/policy/policy.js';
 import { authorizePaths } from '../../../src/core/step/authorize-paths.js';
-import { unprivilegedResult } from '../../../src/core/step/execute.js';
-import { parse } from '../../../src/core/step/parse.js';
-import { receive } from '../../../src/core/step/receive.js';
-import { respond, responseParts } from '../../../src/core/step/respond.js';
-import { validateAction } from '../../../src/core/step/validate-action.js';
-import { validateArgs } from '../../../src/core/step/validate-args.js';
+import { unprivilegedResult } from '../../../src/core/step/requests/mediated-request.js';
 import {
+  receive,
+  parse,
   identify,
   UNKNOWN_IDENTITY,
   validateSchema,
   validateProposalId,
   type Identity,
-} from '../../../src/core/step/validate-schema.js';
+  validateAction,
+  validateArgs,
+} from '../../../src/core/step/check-phases.js';
+import { respond, responseParts } from '../../../src/core/step/concluded-step.js';
 import { testPolicy } from '../../fixtures/policy.js';
 
 export const ID = '550e8400-e29b-41d4-a716-446655440000';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { FAULTS, messageOf } from '../../../src/core/contract/fault.js';
-import { parse } from '../../../src/core/step/parse.js';
+import { parse } from '../../../src/core/step/check-phases.js';
 import { testPolicy } from '../../fixtures/policy.js';
 import { judge, proposal } from './judge.js';
 

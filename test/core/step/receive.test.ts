@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { receive } from '../../../src/core/step/receive.js';
+import { receive } from '../../../src/core/step/check-phases.js';
 import { testPolicy } from '../../fixtures/policy.js';
 import { bytesOf } from './judge.js';
 

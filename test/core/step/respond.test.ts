@@ -12,8 +12,8 @@ import {
 } from '../../../src/core/contract/fault.js';
 import { DecisionResponse, DetailedResponse, type Exposure } from '../../../src/core/contract/run/response.js';
 import { InvariantError } from '../../../src/core/errors.js';
-import { respond, responseParts } from '../../../src/core/step/respond.js';
-import { UNKNOWN_IDENTITY, type Identity } from '../../../src/core/step/validate-schema.js';
+import { respond, responseParts } from '../../../src/core/step/concluded-step.js';
+import { UNKNOWN_IDENTITY, type Identity } from '../../../src/core/step/check-phases.js';
 import { ID } from './judge.js';
 
 const identity: Identity = { ...UNKNOWN_IDENTITY, proposal_id: ID, action: 'READ_FILE', schema_version: '1.0.0' };

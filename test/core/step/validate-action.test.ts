@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { ACTIONS, RISK_CLASSES } from '../../../src/core/contract/policy/actions.js';
+import { ACTIONS, RISK_CLASSES } from '../../../src/core/contract/policy/catalogue.js';
 import { FAULTS } from '../../../src/core/contract/fault.js';
-import { validateAction } from '../../../src/core/step/validate-action.js';
+import { validateAction } from '../../../src/core/step/check-phases.js';
 import { testPolicy } from '../../fixtures/policy.js';
 
 const policy = testPolicy();

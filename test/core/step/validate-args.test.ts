@@ -1,11 +1,15 @@
 import { describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
-import { ACTIONS, type ActionDefinition, type ActionName } from '../../../src/core/contract/policy/actions.js';
-import { createCatalogue, type RegisteredAction } from '../../../src/core/contract/policy/catalogue.js';
+import {
+  createCatalogue,
+  type RegisteredAction,
+  ACTIONS,
+  type ActionDefinition,
+  type ActionName,
+} from '../../../src/core/contract/policy/catalogue.js';
 import { FAULTS } from '../../../src/core/contract/fault.js';
 import type { JsonObject } from '../../../src/core/contract/json.js';
-import { parse } from '../../../src/core/step/parse.js';
-import { validateArgs } from '../../../src/core/step/validate-args.js';
+import { parse, validateArgs } from '../../../src/core/step/check-phases.js';
 import { policyWithExtensions, testPolicy } from '../../fixtures/policy.js';
 
 const policy = testPolicy();

@@ -1,16 +1,16 @@
 import { describe, expect, test } from '@jest/globals';
 import type { SeenProposal } from '../../../src/core/contract/run/entry.js';
 import { FAULTS } from '../../../src/core/contract/fault.js';
-import { sha256 } from '../../../src/core/contract/hash.js';
+import { sha256 } from '../../../src/core/contract/artifact-ref.js';
 import type { Json } from '../../../src/core/contract/json.js';
-import { parse } from '../../../src/core/step/parse.js';
 import {
+  parse,
   identify,
   UNKNOWN_IDENTITY,
   proposalKey,
   validateSchema,
   validateProposalId,
-} from '../../../src/core/step/validate-schema.js';
+} from '../../../src/core/step/check-phases.js';
 import { testPolicy } from '../../fixtures/policy.js';
 import { bytesOf, ID, proposal } from './judge.js';
 

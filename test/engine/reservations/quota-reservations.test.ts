@@ -2,9 +2,8 @@
 
 import { expect, test } from '@jest/globals';
 import { QuotaReservations } from '../../../src/engine/reservations/quota-reservations.js';
-import { nextRecoveryHint } from '../../../src/engine/trees/recovery-hint.js';
-import { listDecidedChanges } from '../../../src/kernel/sandbox-changes.js';
-import { restoreTree } from '../../../src/kernel/tree.js';
+import { nextRecoveryHint } from '../../../src/engine/trees/live-trees.js';
+import { restoreTree, listDecidedChanges } from '../../../src/kernel/tree.js';
 import { ABSENT, AGENT, editedPolicy, TreeDriver } from '../../fixtures/tree.js';
 
 const RETRYING = editedPolicy({ actions: [['knobs:\n', 'retries: { max: 1, backoff_ms: 10000 }\nknobs:\n']] });

@@ -10,7 +10,7 @@ import { NO_PREV, type Entry, type StartRunInput } from '../../../src/core/contr
 import type { ExportBundle } from '../../../src/core/contract/evidence/export-bundle.js';
 import { checkpointText } from '../../../src/core/ledger/proof/checkpoint.js';
 import { EMPTY_HEAD, extendHead } from '../../../src/core/ledger/proof/merkle.js';
-import { sealEntry } from '../../../src/core/ledger/seal-entry.js';
+import { sealEntry } from '../../../src/core/ledger/entry-text.js';
 import type { ExportBagReport, LogLimits } from '../../../src/features/exports/verify/bag-report.js';
 import { verifyExportBag } from '../../../src/features/exports/verify/verify-export-bag.js';
 import { json, linesIn, linesOf, signedAgain, signer, verifierIn, withJson } from './bag-forging.js';

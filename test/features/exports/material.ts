@@ -6,11 +6,10 @@ import { basename, dirname, join } from 'node:path';
 import { openBagFolder } from '../../../src/features/exports/bag/bag-folder.js';
 import { openBagZip } from '../../../src/features/exports/bag/bag-zip.js';
 import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
-import { artifactRef, type Artifact } from '../../../src/core/contract/artifact-ref.js';
+import { artifactRef, type Artifact, sha256 } from '../../../src/core/contract/artifact-ref.js';
 import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
 import type { AuditEvent } from '../../../src/core/contract/run/audit-event.js';
 import type { Entry, RunCreated } from '../../../src/core/contract/run/entry.js';
-import { sha256 } from '../../../src/core/contract/hash.js';
 import type { LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { exportAudience } from '../../../src/runtime/content/audience.js';
 import {

@@ -11,7 +11,7 @@ import { contentOf } from '../../../src/features/hooks/native-calls.js';
 import { NATIVE_TOOLS } from '../../../src/features/hooks/native-tools.js';
 import { machinesFor } from '../../../src/kernel/pinned-policy.js';
 import { loadPolicy } from '../../../src/core/policy/files/check-policy.js';
-import { EMPTY_LABEL } from '../../../src/core/policy/label-rules.js';
+import { EMPTY_LABEL } from '../../../src/core/policy/authorize-run.js';
 import type { Policy } from '../../../src/core/policy/policy.js';
 import {
   catalogueFrom,

@@ -1,9 +1,8 @@
 // One proposal, decided in every way: by a decision table, by a live tree with the counters of an engine, by a
 // simulation of that tree, and by its explanation.
 
-import { artifactRef, type Artifact } from '../../../src/core/contract/artifact-ref.js';
+import { artifactRef, type Artifact, sha256 } from '../../../src/core/contract/artifact-ref.js';
 import { toRecordedScopeValue } from '../../../src/core/contract/free-text.js';
-import { sha256 } from '../../../src/core/contract/hash.js';
 import type { GatherRequest, PathFact, SandboxFacts } from '../../../src/core/contract/run/effect.js';
 import type { Entry, RecordedInput } from '../../../src/core/contract/run/entry.js';
 import type { PolicyTest } from '../../../src/features/simulation/policy-test-file.js';
@@ -11,8 +10,7 @@ import type { Policy } from '../../../src/core/policy/policy.js';
 import { CounterBook } from '../../../src/features/conditions/counters/counter-book.js';
 import { withCounters } from '../../../src/features/conditions/counters/ledger-counters.js';
 import type { Decision } from '../../../src/kernel/decision.js';
-import { findFactsRequest } from '../../../src/kernel/sandbox-changes.js';
-import { Tree } from '../../../src/kernel/tree.js';
+import { Tree, findFactsRequest } from '../../../src/kernel/tree.js';
 import { decideUnderPolicy } from '../../../src/features/simulation/decide-under-policy.js';
 import { DecisionFold } from '../../../src/features/simulation/decision-fold.js';
 import { explain } from '../../../src/features/simulation/explain.js';

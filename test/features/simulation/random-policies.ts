@@ -5,7 +5,7 @@ import type { ActionsPolicy } from '../../../src/core/contract/policy/actions-po
 import type { LanesPolicy } from '../../../src/core/contract/policy/lanes.js';
 import type { RolesPolicy } from '../../../src/core/contract/policy/roles.js';
 import { PolicyError } from '../../../src/core/errors.js';
-import { PROHIBITION_NAMES } from '../../../src/core/policy/prohibitions.js';
+import { PROHIBITION_NAMES } from '../../../src/core/policy/authorize-run.js';
 import { below, pick, seeded } from '../../crash/seeded.js';
 import { pinTexts, POLICY_NAMES, textsOf, type Pinned } from '../../trees/policies.js';
 

@@ -8,7 +8,7 @@ import { memorySharedStore } from '../../../src/stores/memory/memory-shared-stor
 import { MemoryState } from '../../../src/stores/memory/memory-state.js';
 import { manifestPolicySource } from '../../../src/home/policy/manifest-policy-source.js';
 import { winstonLog } from '../../../src/system/winston-log.js';
-import { PARK_MS_MAX } from '../../../src/engine/parked-inputs.js';
+import { PARK_MS_MAX } from '../../../src/engine/tick/input-queue.js';
 import { sharedEngine } from '../../../src/engine/shared.js';
 import { POLL_MS } from '../../../src/engine/writers/shared-writer.js';
 import { createDeferred, type DeferredPromise } from '../../../src/runtime/deferred.js';

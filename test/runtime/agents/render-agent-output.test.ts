@@ -10,8 +10,8 @@ import {
 import type { JsonObject } from '../../../src/core/contract/json.js';
 import type { DetailedResponse } from '../../../src/core/contract/run/response.js';
 import { renderAgentOutput } from '../../../src/runtime/agents/render-agent-output.js';
-import { responseParts } from '../../../src/core/step/respond.js';
-import { UNKNOWN_IDENTITY } from '../../../src/core/step/validate-schema.js';
+import { responseParts } from '../../../src/core/step/concluded-step.js';
+import { UNKNOWN_IDENTITY } from '../../../src/core/step/check-phases.js';
 
 const failed = (code: Fault['code'], cause: Fault['cause'] = null, action = 'READ_FILE'): DetailedResponse =>
   responseParts({ identity: { ...UNKNOWN_IDENTITY, action }, fault: { code, cause, rule_id: 'r' }, result: null });

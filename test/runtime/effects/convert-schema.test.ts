@@ -4,7 +4,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { Check } from 'typebox/value';
-import type { Json, JsonObject } from '../../../src/core/contract/json.js';
+import { type Json, type JsonObject, scanJson } from '../../../src/core/contract/json.js';
 import { findSchemaProblem } from '../../../src/core/contract/policy/registered-schema.js';
 import {
   decodeInput,
@@ -13,7 +13,6 @@ import {
   convertOutputSchema,
 } from '../../../src/runtime/effects/convert-schema.js';
 import { weakenSchema, type WalkedSchema } from '../../../src/runtime/effects/weaken-schema.js';
-import { scanJson } from '../../../src/core/contract/json/scan-json.js';
 
 /** Parsed, like a message of a server. */
 function parsed(value: unknown): JsonObject {

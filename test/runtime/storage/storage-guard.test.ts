@@ -10,9 +10,9 @@ import {
   recordedBytes,
   StorageAccounts,
   type StorageAccountIds,
+  type StorageOptions,
 } from '../../../src/runtime/storage/storage-accounts.js';
 import { StorageGuard } from '../../../src/runtime/storage/storage-guard.js';
-import type { StorageOptions } from '../../../src/runtime/storage/storage-options.js';
 
 const MIB = 2 ** 20;
 const ME: StorageAccountIds = { tree_id: 'run_a', case_id: 'case-a', actor_id: 'anna' };

@@ -1,9 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { caseCipher } from '../../../src/stores/keys/case-cipher.js';
-import { CaseKeys } from '../../../src/stores/keys/case-keys.js';
-import { sha256 } from '../../../src/core/contract/hash.js';
+import { CaseKeys, caseCipher } from '../../../src/stores/keys/case-keys.js';
+import { sha256 } from '../../../src/core/contract/artifact-ref.js';
 import { notePrivateKey, noteSigner } from '../../../src/core/ledger/proof/signed-note.js';
 import { createErasureSeal } from '../../../src/home/ledger-key.js';
 import { ledgerFolder, type LedgerFolder } from '../sqlite/sqlite-harness.js';

@@ -3,7 +3,7 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { KEY_FOLDER_NAME } from '../../../src/stores/keys/case-key-guard.js';
+import { KEY_FOLDER_NAME } from '../../../src/stores/keys/case-keys.js';
 import type { LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { answered, content, opening, Scribe, scribeOf, treeId, type Draft } from '../../fixtures/entries.js';
 

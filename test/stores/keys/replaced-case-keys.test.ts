@@ -3,11 +3,10 @@
 import { copyFileSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import type { CaseCipher } from '../../../src/stores/keys/case-cipher.js';
+import { CaseKeys, type CaseCipher } from '../../../src/stores/keys/case-keys.js';
 import { CASE_KEYS_MAX } from '../../../src/stores/keys/case-key-notes.js';
-import { CaseKeys } from '../../../src/stores/keys/case-keys.js';
 import { resignErasures } from '../../../src/stores/keys/resign-erasures.js';
-import { sha256 } from '../../../src/core/contract/hash.js';
+import { sha256 } from '../../../src/core/contract/artifact-ref.js';
 import { notePrivateKey, noteSigner } from '../../../src/core/ledger/proof/signed-note.js';
 import { createErasureSeal } from '../../../src/home/ledger-key.js';
 import { ledgerFolder, type LedgerFolder } from '../sqlite/sqlite-harness.js';

@@ -1,8 +1,7 @@
 // One ledger under test, which several stores can open, each like a separate process.
 
 import { afterEach, beforeEach, expect } from '@jest/globals';
-import type { Artifact } from '../../../src/core/contract/artifact-ref.js';
-import { sha256 } from '../../../src/core/contract/hash.js';
+import { type Artifact, sha256 } from '../../../src/core/contract/artifact-ref.js';
 import { verifyLedger } from '../../../src/core/ledger/verification/verify-ledger.js';
 import type {
   AttachedArtifact,

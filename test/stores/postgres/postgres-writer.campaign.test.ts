@@ -6,7 +6,7 @@ import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createPostgresStore, openPostgresStore } from '../../../src/stores/postgres/postgres-ledger-store.js';
-import { commitBatch } from '../../../src/engine/tick/commit-batch.js';
+import { commitBatch } from '../../../src/engine/tick/batch-builder.js';
 import type { Batch } from '../../../src/engine/ports/ledger/ledger-store.js';
 import type { AppendStatus, SharedLedgerStore } from '../../../src/engine/ports/ledger/shared-store.js';
 import { all, answered, audited, content, opening, scribeOf, type Scribe } from '../../fixtures/entries.js';

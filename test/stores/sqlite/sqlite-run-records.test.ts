@@ -8,9 +8,8 @@ import type { SqliteConnection } from '../../../src/stores/sqlite/sqlite-binding
 import { openDatabase } from '../../../src/stores/sqlite/sqlite-database.js';
 import { createSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
 import { SqliteMarkNumbers } from '../../../src/stores/sqlite/sqlite-mark-numbers.js';
-import { SqliteReader } from '../../../src/stores/sqlite/sqlite-reader.js';
+import { SqliteReader, SqliteTrees } from '../../../src/stores/sqlite/sqlite-reader.js';
 import { SqliteTail } from '../../../src/stores/sqlite/sqlite-tail.js';
-import { SqliteTrees } from '../../../src/stores/sqlite/sqlite-trees.js';
 import { SqliteWriter } from '../../../src/stores/sqlite/sqlite-writer.js';
 import type { LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';
 import type { WrittenRecord } from '../../../src/engine/ports/ledger/run-record-table.js';

@@ -1,5 +1,5 @@
 // The origin of data. A label only grows: a run that reads adds the labels of what it reads, and everything read
-// decides what the run may write or export (`core/policy/label-rules.ts`). This file must not import the catalogue or
+// decides what the run may write or export (`core/policy/authorize-run.ts`). This file must not import the catalogue or
 // the lanes: a lane names the labels that it refuses.
 
 import Type, { type Static } from 'typebox';

@@ -2,7 +2,7 @@
 
 import Type, { type Static, type TSchema } from 'typebox';
 import { ApprovalBallot } from './approval.js';
-import { ArtifactRef } from '../artifact-ref.js';
+import { ArtifactRef, artifactRef, type Artifact } from '../artifact-ref.js';
 import { BudgetLimits } from './budget.js';
 import { Label } from '../policy/labels.js';
 import { OverlayFact } from '../policy/overlay.js';
@@ -29,7 +29,8 @@ import {
 } from '../shapes.js';
 import { CaseKeyRotation, LedgerKeyRotation } from './key-rotation.js';
 import { lostEntries } from '../evidence/lost-entries.js';
-import { featureInputKind } from './feature-vocabulary.js';
+import { featureInputKind, missingFeatureError, type RecordedByFeature } from './feature-vocabulary.js';
+import { optionalValues } from '../policy/pins.js';
 
 export { SeenProposal } from './seen-proposal.js';
 
@@ -181,8 +182,8 @@ export const WakeInput = Type.Object(
 export const HIGH_RISK_KINDS = ['promotion', 'export'] as const;
 export type HighRiskKind = (typeof HIGH_RISK_KINDS)[number];
 /** The kinds of runs that people start: the acts of operators are `tool_gateway` runs. */
-export const STARTED_KINDS = [...HIGH_RISK_KINDS, 'tool_gateway'] as const;
-export type StartedKind = (typeof STARTED_KINDS)[number];
+const STARTED_KINDS = [...HIGH_RISK_KINDS, 'tool_gateway'] as const;
+type StartedKind = (typeof STARTED_KINDS)[number];
 
 export const StartRunInput = Type.Object(
   {
@@ -349,3 +350,91 @@ export type OpeningInput = OpenInput | Extract<RecordedInput, { readonly policie
 export const isOpeningInput = <T extends { readonly kind: InputKind }>(
   input: T,
 ): input is Extract<T, { readonly kind: OpeningInput['kind'] }> => 'policies' in input;
+
+/** The references of an input whose content comes with the input, in the order of its materials. */
+export function referencesOf(input: RecordedInput): readonly ArtifactRef[] {
+  switch (input.kind) {
+    case 'open':
+      return [...pinReferences(input), ...(input.notes ?? [])];
+    case 'end':
+    case 'interrupt':
+    case 'wake':
+    case 'facts':
+    case 'vote':
+    case 'access':
+    case 'restore':
+    case 'rotate_key':
+      return [];
+    case 'start_agent':
+      return input.given ?? [];
+    case 'proposal':
+      return [storedPayloadRef(input), ...optionalRef(input.prompt), ...optionalRef(input.seen?.response)];
+    case 'start_run':
+      return [input.request];
+    case 'report':
+      return optionalRef(input.result);
+    case 'result':
+      return [...optionalRef(input.result), ...optionalRef(input.explanation)];
+    case 'cancel':
+    case 'resolve':
+      return optionalRef(input.note_ref);
+    default:
+      return featureReferences(input);
+  }
+}
+
+function featureReferences(input: RecordedInput & RecordedByFeature): readonly ArtifactRef[] {
+  const kind = featureInputKind(input.kind);
+  if (kind === null) throw missingFeatureError(input.feature);
+  const own = kind.references(input);
+  return isOpeningInput(input) ? [...pinReferences(input), ...own, ...(input.notes ?? [])] : own;
+}
+
+/** References to the policies and machine definitions, which are the first materials of an opening input. */
+export const pinReferences = ({
+  policies: { lanes, roles, actions, ...optional },
+  machines,
+}: OpeningInput): readonly ArtifactRef[] => [
+  lanes.artifact,
+  roles.artifact,
+  actions.artifact,
+  machines,
+  ...optionalValues(optional).map(({ artifact }) => artifact),
+];
+
+const optionalRef = (ref: ArtifactRef | null | undefined): readonly ArtifactRef[] => (ref == null ? [] : [ref]);
+
+// C80: a payload over the limit of its policy is rejected whatever it contains, and storing it whole would let an agent
+// fill the disk with rejected payloads. The ledger stores its hash, its length and its first bytes.
+
+/** Number of bytes that are stored of a payload over the limit. */
+export const PAYLOAD_PREFIX_BYTES = 1_024;
+
+/** The prefix of a payload, as the artifact that is stored in its place. */
+export const createPayloadPrefix = ({ case_id, bytes }: Artifact): Artifact => ({
+  kind: 'raw_payload_prefix',
+  case_id,
+  bytes: bytes.slice(0, PAYLOAD_PREFIX_BYTES),
+});
+
+/** The payload artifact of a proposal input: the whole payload, or its prefix. */
+const storedPayloadRef = ({ payload, prefix }: ProposalInput): ArtifactRef => prefix ?? payload;
+
+/**
+ * Whether the prefix of an input is valid under `limit`: only a payload over the limit has one, of the length that the
+ * rule defines.
+ */
+export function isPrefixValid({ payload, prefix }: ProposalInput, limit: number): boolean {
+  if (prefix === undefined) return true;
+  const { artifact_kind, byte_size, case_id } = prefix;
+  return (
+    artifact_kind === 'raw_payload_prefix' &&
+    case_id === payload.case_id &&
+    (payload.byte_size ?? 0) > limit &&
+    byte_size === Math.min(PAYLOAD_PREFIX_BYTES, payload.byte_size ?? 0)
+  );
+}
+
+/** The input's `prefix` member: absent if the payload is stored whole. */
+export const prefixMember = (prefix: Artifact | null): { readonly prefix?: ArtifactRef } =>
+  prefix === null ? {} : { prefix: artifactRef(prefix) };

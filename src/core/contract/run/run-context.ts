@@ -1,3 +1,4 @@
+import { usageError } from '../../errors.js';
 import type { Person } from '../person.js';
 import type { Actor, PolicyVersions, TaxonomyVersions } from '../shapes.js';
 import type { RunKind } from './run-state.js';
@@ -79,3 +80,11 @@ const deriveContext = (
 
 /** The id of a run's n-th child: derived, not random, so that a history does not depend on timing (D11). */
 export const childRunId = (parent_run_id: string, ordinal: number): string => `${parent_run_id}.${ordinal}`;
+
+/** D11: the id of the root is the part before the first dot. */
+export function rootRunIdOf(run_id: string): string {
+  // Callers without types may pass any value.
+  if (typeof (run_id as unknown) !== 'string') throw usageError('run: it is not a text');
+  const end = run_id.indexOf('.');
+  return end === -1 ? run_id : run_id.slice(0, end);
+}

@@ -11,7 +11,7 @@ import type { RolesPolicy } from '../../contract/policy/roles.js';
 import { quoteForMessage } from '../../contract/finding-text.js';
 import type { CONSISTENCY_RULES } from './policy-finding.js';
 import { decisionPointRules } from '../decision-queries.js';
-import { isProhibition, PROHIBITION_NAMES } from '../prohibitions.js';
+import { isProhibition, PROHIBITION_NAMES } from '../authorize-run.js';
 
 /** The three files, each valid by its schema. */
 export interface PolicyParts {

@@ -1,8 +1,7 @@
 // Says of a rejected proposal which field breaks which constraint, for the trace and the log, and for agents whose
 // policy has the exposure `explained` (C94). The text names fields of schemas only, and nothing that an agent wrote.
 
-import type { ActionDefinition } from '../../contract/policy/actions.js';
-import { columnsOf, type TargetDefinition } from '../../contract/policy/catalogue.js';
+import { columnsOf, type TargetDefinition, type ActionDefinition } from '../../contract/policy/catalogue.js';
 import type { ArgumentCause, Fault } from '../../contract/fault.js';
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
 import type { RegisteredSchema } from '../../contract/policy/registered-schema.js';

@@ -1,15 +1,19 @@
 // Builds the request that the policy decides for an action: the tool, the table, and the case that owns it. Three
 // actions name their target in an argument. The catalogue defines that target; the agent supplies only its name.
 
-import type { ActionDefinition } from '../../contract/policy/actions.js';
-import { columnsOf, type Catalogue, type TargetDefinition } from '../../contract/policy/catalogue.js';
+import {
+  columnsOf,
+  type Catalogue,
+  type TargetDefinition,
+  type ActionDefinition,
+} from '../../contract/policy/catalogue.js';
 import { rejectWith, type CheckedValue } from '../../contract/fault.js';
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
 import { CONFIDENTIALITY_FLAGS, type Label } from '../../contract/policy/labels.js';
 import type { WriteMode } from '../../contract/policy/lanes.js';
 import { isSchemaInstance } from '../../contract/policy/registered-schema.js';
 import type { RunContext } from '../../contract/run/run-context.js';
-import { createLabel } from '../../policy/label-rules.js';
+import { createLabel } from '../../policy/authorize-run.js';
 import type { PrivilegedRequest } from '../../policy/privileged-request.js';
 
 /** The request of one action by the mediated run `run`. */

@@ -1,20 +1,18 @@
 // The complete request of a mediated run. No later component has to interpret the proposal again (S0-53).
 
-import type { ActionDefinition } from '../../contract/policy/actions.js';
-import type { ArtifactRef } from '../../contract/artifact-ref.js';
+import type { ActionDefinition } from '../../contract/policy/catalogue.js';
+import { type ArtifactRef, sha256 } from '../../contract/artifact-ref.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { Effect } from '../../contract/run/effect.js';
 import type { RunCreated } from '../../contract/run/entry.js';
-import { sha256 } from '../../contract/hash.js';
 import type { JsonObject } from '../../contract/json.js';
 import { retryContext, childContext, contextInLane, type RunContext } from '../../contract/run/run-context.js';
 import { InvariantError } from '../../errors.js';
 import { laneContext } from '../../policy/authorize-run.js';
 import type { Policy } from '../../policy/policy.js';
 import type { AuthorizationSubject } from '../authorization-subject.js';
-import { effectLimits } from '../execute.js';
 import { isIdempotent, isInCommit, privilegedRequest } from './action-request.js';
-import { withRecordedNames } from './recorded-names.js';
+import { withRecordedNames } from '../check-phases.js';
 
 const contexts = new WeakMap<RunContext, { readonly run: RunContext; readonly lane_id: string | null }>();
 
@@ -171,3 +169,21 @@ function writtenRecord(
 
 const caseScopeOf = ({ case_id }: RunContext): Pick<ArtifactRef, 'scope' | 'case_id'> =>
   case_id === null ? {} : { scope: 'case', case_id };
+
+/**
+ * EXECUTE of an action without an effect: THINK and FINISH succeed once they are allowed (C09).
+ * @returns the result, or null for an action that an executor must run
+ */
+export function unprivilegedResult({ name }: ActionDefinition, args: JsonObject): JsonObject | null {
+  if (name === 'THINK') return {};
+  if (name !== 'FINISH') return null;
+  const { response } = args;
+  if (response === undefined) throw new InvariantError('FINISH was executed with arguments that are not valid');
+  return { response };
+}
+
+/** Read limits for an executor. They are part of the effect, so the executor needs no policy. */
+export const effectLimits = ({ limits }: Policy): Effect['limits'] => ({
+  read_bytes_max: limits.read_bytes_max,
+  list_entries_max: limits.list_entries_max,
+});

@@ -1,4 +1,4 @@
-import { liveAgents, isAbandoned } from '../../../engine/trees/recovery-hint.js';
+import { liveAgents, isAbandoned } from '../../../engine/trees/live-trees.js';
 import { foldTree } from '../../../engine/trees/fold-trees.js';
 import { isUnfoldable } from '../../../engine/failures.js';
 import type { Tree } from '../../../kernel/tree.js';

@@ -1,6 +1,5 @@
 import type { Decision } from '../../../kernel/decision.js';
-import { findFactsRequest } from '../../../kernel/sandbox-changes.js';
-import type { Tree } from '../../../kernel/tree.js';
+import { type Tree, findFactsRequest } from '../../../kernel/tree.js';
 import type { FactStore, LedgerFacts } from '../../../engine/ledger-facts.js';
 import type { Submission } from '../../../engine/tree-engine.js';
 import type { CounterBook } from './counter-book.js';

@@ -1,10 +1,9 @@
 // Reads the untrusted log of a bag line by line. Each entry is checked against its own text, and the trees must be
 // complete chains. Whether they are in the log of a ledger is checked by `check-log.ts`.
 
-import { readJson } from '../../../core/contract/json/read-json.js';
+import { isJsonObject, readJson } from '../../../core/contract/json.js';
 import { BagEntry } from '../../../core/contract/evidence/bag-proof.js';
 import { NO_PREV, type Entry, type EntryType } from '../../../core/contract/run/entry.js';
-import { isJsonObject } from '../../../core/contract/json.js';
 import { checkEntry } from '../../../core/ledger/verification/check-entry.js';
 import { leafHash } from '../../../core/ledger/proof/merkle.js';
 import type { CaseEntry, CaseSlice } from '../../../runtime/case/case-history.js';

@@ -4,7 +4,7 @@
 import { execFile } from 'node:child_process';
 import { readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, delimiter, dirname, isAbsolute, join } from 'node:path';
-import { readJson } from '../../../core/contract/json/read-json.js';
+import { readJson } from '../../../core/contract/json.js';
 import { readRegularSync } from '../../../system/files/open-file.js';
 
 /** The programs of a client, and the packages that have them. A package of one platform has a longer name. */

@@ -3,7 +3,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readJson } from '../../../core/contract/json/read-json.js';
+import { readJson } from '../../../core/contract/json.js';
 
 /** A hook as Codex sees it. */
 export interface CodexHook {

@@ -1,7 +1,6 @@
 // Settings files as their clients read them: JSON, and for some of them with comments and commas before a bracket.
 
-import { readJson } from '../../../core/contract/json/read-json.js';
-import { isJsonObject, type JsonObject } from '../../../core/contract/json.js';
+import { isJsonObject, type JsonObject, readJson } from '../../../core/contract/json.js';
 
 /** The object of a settings file; null if the text has no object. An empty text counts as an empty object. */
 export function readJsonObject(text: string): JsonObject | null {

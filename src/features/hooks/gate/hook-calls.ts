@@ -1,7 +1,7 @@
 // Calls of coding agents as proposals, and the reports of their outcomes (U-08 to U-10).
 
 import { parseOwnJson } from '../../../core/contract/json/own-json.js';
-import { sha256 } from '../../../core/contract/hash.js';
+import { sha256 } from '../../../core/contract/artifact-ref.js';
 import type { JsonObject } from '../../../core/contract/json.js';
 import type { DetailedResponse } from '../../../core/contract/run/response.js';
 import type { StepTrace } from '../../../core/contract/run/step-trace.js';
@@ -13,7 +13,7 @@ import { UNDECIDED_INPUT, UNGATED_INPUT } from '../comparisons/call-coverage.js'
 import { totalOf, type UndecidedCounts } from '../undecided-calls.js';
 import { proposalIdOf, type CallKey } from '../call-id.js';
 import type { HookOrigin, NativeCall, ReportedOutcome, Client } from '../hook-event.js';
-import { rootRunIdOf } from '../../../runtime/ledger/ledger-reader.js';
+import { rootRunIdOf } from '../../../core/contract/run/run-context.js';
 import type { ActionReport } from '../../../runtime/agents/action-reports.js';
 import type { Agents } from '../../../runtime/agents/agents.js';
 import type { RunRequests } from '../../../runtime/agents/run-requests.js';

@@ -1,13 +1,11 @@
 // An event of a coding agent as another process or an HTTP client sends it.
 
 import Type, { type Static } from 'typebox';
-import type { JsonObject } from '../../../core/contract/json.js';
-import { isJsonObject } from '../../../core/contract/json.js';
+import { type JsonObject, isJsonObject, scanJson } from '../../../core/contract/json.js';
 import { CaseId, closed, Identifier, Nullable, OneOf } from '../../../core/contract/shapes.js';
 import { SETTINGS_VARIABLES } from '../clients/client-programs.js';
 import { CLIENTS, UNDECIDED_REASONS } from '../hook-event.js';
 import { UNDECIDED_MAX } from '../undecided-calls.js';
-import { scanJson } from '../../../core/contract/json/scan-json.js';
 import type { HookGate, HookResult } from './hook-gate.js';
 
 /** The longest event, in UTF-16 units. */

@@ -1,8 +1,7 @@
 // Signed tokens (JWT): the only place that uses `jose`.
 
 import { calculateJwkThumbprint, decodeJwt, decodeProtectedHeader, errors, importJWK, jwtVerify, type JWK } from 'jose';
-import { readJson } from '../../../core/contract/json/read-json.js';
-import { isJsonObject, type JsonObject } from '../../../core/contract/json.js';
+import { isJsonObject, type JsonObject, readJson } from '../../../core/contract/json.js';
 import type { SigningAlgorithm } from '../../../core/contract/policy/identities.js';
 import type { TokenProblem } from '../../../engine/ports/identity-provider.js';
 

@@ -14,7 +14,7 @@ import { closed, Nullable, OneOf } from '../../../core/contract/shapes.js';
 import { isConforming } from '../../../core/contract/validators.js';
 import type { CommandRun, CommandRunner } from '../../../engine/ports/effects/command-runner.js';
 import type { Review, Reviewer, ReviewOrder } from './reviewer.js';
-import { scanJson } from '../../../core/contract/json/scan-json.js';
+import { scanJson } from '../../../core/contract/json.js';
 import type { BoundedCalls } from '../../../runtime/effects/bounded-calls.js';
 import type { EffectContext } from '../../../runtime/effects/define-effects.js';
 import { runSpecCommand } from './run-spec-command.js';

@@ -1,9 +1,8 @@
 // Parses the bytes of a spec to plain data. They are untrusted, so only the strict readers read them.
 
-import type { Json } from '../../../core/contract/json.js';
+import { type Json, findErrorPosition, scanJson, type JsonProblem } from '../../../core/contract/json.js';
 import { SPEC_BYTES_MAX } from '../contract/session-spec.js';
 import { readStrictYaml, type YamlRule } from '../../../core/policy/files/strict-yaml.js';
-import { findErrorPosition, scanJson, type JsonProblem } from '../../../core/contract/json/scan-json.js';
 import { findPointerLines } from './json-pointer-lines.js';
 
 const YAML_LIMITS = { bytes_max: SPEC_BYTES_MAX, parts_max: 500_000 };

@@ -1,6 +1,6 @@
 // Sessions in trees: a session is the root of its own tree, decides its commands, and keeps some inputs for itself.
 
-import { configurationOf } from '../../../../machines/run-artifacts.js';
+import { configurationOf } from '../../../../machines/run.js';
 import type { Artifact, ArtifactRef } from '../../../core/contract/artifact-ref.js';
 import type { Effect } from '../../../core/contract/run/effect.js';
 import type { RecordedInput } from '../../../core/contract/run/entry.js';

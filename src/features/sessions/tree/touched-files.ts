@@ -1,6 +1,6 @@
 // The files that a session's agent runs have actually changed. The session compares its reports with them.
 
-import type { FileActionName } from '../../../core/contract/policy/actions.js';
+import type { FileActionName } from '../../../core/contract/policy/catalogue.js';
 import type { Effect } from '../../../core/contract/run/effect.js';
 
 /** Maximum paths per run: more than a step should touch, and more than a report may name. */

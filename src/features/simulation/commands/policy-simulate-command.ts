@@ -14,7 +14,7 @@ import {
   type FlipKind,
   type Simulation,
 } from '../simulate.js';
-import { rootRunIdOf } from '../../../runtime/ledger/ledger-reader.js';
+import { rootRunIdOf } from '../../../core/contract/run/run-context.js';
 import { commandUsageError } from '../../../interfaces/cli/arguments.js';
 import type { CommandArguments, CliCommand } from '../../../interfaces/cli/command.js';
 import {

@@ -6,8 +6,7 @@
 import { createConnection } from 'node:net';
 import { join, resolve } from 'node:path';
 import { userInfo } from 'node:os';
-import { isJsonObject } from '../../../core/contract/json.js';
-import { readJson } from '../../../core/contract/json/read-json.js';
+import { isJsonObject, readJson } from '../../../core/contract/json.js';
 import { CLIENTS, type Client, type UndecidedReason } from '../../../features/hooks/hook-event.js';
 import { isCallIn, sessionIn, totalOf, type UndecidedCounts } from '../../../features/hooks/undecided-calls.js';
 import { CountFiles } from '../../../features/hooks/gate/count-files.js';

@@ -3,7 +3,7 @@
 
 import { nameInLedger, nameInTree } from '../../../core/contract/entry-name.js';
 import { RunError, usageError } from '../../../core/errors.js';
-import { rootRunIdOf } from '../../../runtime/ledger/ledger-reader.js';
+import { rootRunIdOf } from '../../../core/contract/run/run-context.js';
 import { quoteArgument } from '../arguments.js';
 
 /** The lines of the help of a command that takes an entry. */

@@ -2,8 +2,7 @@
 
 import { usageError } from '../../../core/errors.js';
 import { isUtf8 } from 'node:buffer';
-import type { Json } from '../../../core/contract/json.js';
-import { scanJson } from '../../../core/contract/json/scan-json.js';
+import { type Json, scanJson } from '../../../core/contract/json.js';
 import { type Io } from '../io.js';
 import { filePayloads } from '../payloads.js';
 

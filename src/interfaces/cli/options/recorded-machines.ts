@@ -7,7 +7,8 @@ import { loadAllFeatures } from '../../../core/contract/run/feature-vocabulary.j
 import { definitionsOf, newTreeFlags } from '../../../kernel/pinned-policy.js';
 import { installedFeatures } from '../../../kernel/tree-feature.js';
 import { isDefinitions } from '../../../kernel/replay/walk-machine.js';
-import { rootRunIdOf, type LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
+import { type LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
+import { rootRunIdOf } from '../../../core/contract/run/run-context.js';
 import type { CommandArguments } from '../command.js';
 import { findContractFolder, loadContract, requireValidPolicy, withLedger } from './folders.js';
 import { type Io } from '../io.js';

@@ -6,7 +6,8 @@ import type { StepStory } from '../../../core/contract/inspection/inspection.js'
 import type { StepTrace } from '../../../core/contract/run/step-trace.js';
 import { artifactRef, isWithheld } from '../../../core/contract/artifact-ref.js';
 import type { StoredEntry } from '../../../engine/ports/ledger/ledger-store.js';
-import { rootRunIdOf, type LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
+import { type LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
+import { rootRunIdOf } from '../../../core/contract/run/run-context.js';
 
 export type ContentLedger = Pick<LedgerReader, 'tree' | 'log' | 'artifactsOf'>;
 

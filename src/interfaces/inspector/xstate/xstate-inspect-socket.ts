@@ -4,8 +4,7 @@
 import { WebSocketServer, type WebSocket } from 'ws';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { isJsonObject } from '../../../core/contract/json.js';
-import { readJson } from '../../../core/contract/json/read-json.js';
+import { isJsonObject, readJson } from '../../../core/contract/json.js';
 import type { InspectionHub } from './inspection-hub.js';
 
 const VIEWERS_MAX = 16;

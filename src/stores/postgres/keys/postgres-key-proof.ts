@@ -1,8 +1,7 @@
-// What a ledger in PostgreSQL says about the keys of its cases (stores/keys/case-key-guard.ts).
+// What a ledger in PostgreSQL says about the keys of its cases (stores/keys/case-keys.ts).
 
 import type { TreeAppend } from '../../../engine/ports/ledger/ledger-store.js';
-import type { SealedContent } from '../../keys/case-key-guard.js';
-import type { CaseKeys } from '../../keys/case-keys.js';
+import type { CaseKeys, SealedContent } from '../../keys/case-keys.js';
 import type { ReaderPool, Row } from '../postgres-connection.js';
 import { PostgresContents } from '../postgres-contents.js';
 import { bytesOf, hexOf, integerOf, textOf } from '../values/postgres-values.js';

@@ -4,8 +4,7 @@
 
 import { LedgerError } from '../../../core/errors.js';
 import type { ResealedPart } from '../../../engine/ports/ledger/case-key-table.js';
-import { SEAL_BYTES, type CaseCipher } from '../../keys/case-cipher.js';
-import type { CaseKey } from '../../keys/case-keys.js';
+import { type CaseKey, SEAL_BYTES, type CaseCipher } from '../../keys/case-keys.js';
 import { tamperedError } from '../../ledger/store-errors.js';
 import type { SqliteConnection, SqliteStatement } from '../sqlite-binding.js';
 import { withoutTriggers } from '../sqlite-database.js';

@@ -11,8 +11,7 @@ import type {
   LedgerCopySource,
 } from '../../../engine/ports/ledger/ledger-copy.js';
 import type { LogHead } from '../../../core/ledger/readable-ledger.js';
-import { SEAL_BYTES } from '../../keys/case-cipher.js';
-import type { CaseKeys } from '../../keys/case-keys.js';
+import { type CaseKeys, SEAL_BYTES } from '../../keys/case-keys.js';
 import { tamperedError } from '../../ledger/store-errors.js';
 import { OWN_PREFIX } from '../../records/sql-table.js';
 import { hashesIn } from '../content/sqlite-archives.js';

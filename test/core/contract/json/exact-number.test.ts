@@ -2,8 +2,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { isExactNumber } from '../../../../src/core/contract/json/exact-number.js';
-import { scanJson } from '../../../../src/core/contract/json/scan-json.js';
+import { isExactNumber, scanJson } from '../../../../src/core/contract/json.js';
 
 const exactly = (text: string) => scanJson(text, 8, 'exact');
 const refused = { ok: false, problem: 'number_not_exact' };

@@ -2,7 +2,7 @@
 // except the two with duplicate keys, which are rejected here (C12).
 
 import { describe, expect, test } from '@jest/globals';
-import { scanJson } from '../../../../src/core/contract/json/scan-json.js';
+import { scanJson } from '../../../../src/core/contract/json.js';
 
 /** One case per line: its name and, after the first space, its text. */
 const ONE_LINE = String.raw`

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { OUTSIDE_DEPTH_MAX, readJson } from '../../../../src/core/contract/json/read-json.js';
+import { OUTSIDE_DEPTH_MAX, readJson } from '../../../../src/core/contract/json.js';
 
 describe('readJson', () => {
   test.each([

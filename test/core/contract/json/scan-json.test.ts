@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { findErrorPosition, scanJson, type JsonProblem } from '../../../../src/core/contract/json/scan-json.js';
+import { findErrorPosition, scanJson, type JsonProblem } from '../../../../src/core/contract/json.js';
 import { sized } from '../../../fixtures/campaign.js';
 import { character } from '../../../fixtures/characters.js';
 

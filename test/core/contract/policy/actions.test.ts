@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { ACTION_NAMES, ACTIONS, findAction } from '../../../../src/core/contract/policy/actions.js';
+import { ACTION_NAMES, ACTIONS, findAction } from '../../../../src/core/contract/policy/catalogue.js';
 
 // Name, risk, path arguments, tool, writes; as literals.
 const CATALOGUE = [

@@ -9,7 +9,7 @@ import {
   hasWithholdingLane,
   WITHHELD_CONTENT,
   withheldFlags,
-} from '../../../../src/core/policy/content/withheld-content.js';
+} from '../../../../src/core/policy/authorize-run.js';
 import { bareLane } from '../bare-policy.js';
 import { DELIVERY } from '../../../fixtures/privileged.js';
 import { shippedPolicy } from '../../../fixtures/shipped-policy.js';

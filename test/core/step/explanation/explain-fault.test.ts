@@ -5,7 +5,7 @@ import Type from 'typebox';
 import { createCatalogue, type Registrations } from '../../../../src/core/contract/policy/catalogue.js';
 import { ARGUMENT_CAUSES, messageOf } from '../../../../src/core/contract/fault.js';
 import type { Policy } from '../../../../src/core/policy/policy.js';
-import { newStepDraft, runCheckPhases } from '../../../../src/core/step/step-draft.js';
+import { newStepDraft, runCheckPhases } from '../../../../src/core/step/check-phases.js';
 import { tableOf } from '../../../docs/tables.js';
 import { testPolicy } from '../../../fixtures/policy.js';
 import { proposal } from '../../../fixtures/tree.js';

@@ -1,15 +1,14 @@
 import { describe, expect, test } from '@jest/globals';
-import { ACTIONS, type ActionDefinition } from '../../../../src/core/contract/policy/actions.js';
 import {
   createCatalogue,
   type RegisteredAction,
   type TargetDefinition,
   type ToolDefinition,
-} from '../../../../src/core/contract/policy/catalogue.js';
-import {
+  ACTIONS,
+  type ActionDefinition,
   RECORD_ACTION_DEFINITIONS,
   type RecordActionName,
-} from '../../../../src/core/contract/policy/record-actions.js';
+} from '../../../../src/core/contract/policy/catalogue.js';
 import type { Json, JsonObject } from '../../../../src/core/contract/json.js';
 import type { Label } from '../../../../src/core/contract/policy/labels.js';
 import {

@@ -1,14 +1,13 @@
 // The run that carries an action, and its complete request.
 
 import { describe, expect, test } from '@jest/globals';
-import type { ArtifactRef } from '../../../../src/core/contract/artifact-ref.js';
+import { type ArtifactRef, sha256 } from '../../../../src/core/contract/artifact-ref.js';
 import { canonicalJson } from '../../../../src/core/contract/canonical-json.js';
-import { sha256 } from '../../../../src/core/contract/hash.js';
 import { createCatalogue } from '../../../../src/core/contract/policy/catalogue.js';
 import type { Lane } from '../../../../src/core/contract/policy/lanes.js';
 import { InvariantError } from '../../../../src/core/errors.js';
 import { emptyBook } from '../../../../src/core/policy/approval-decider.js';
-import { EMPTY_LABEL } from '../../../../src/core/policy/label-rules.js';
+import { EMPTY_LABEL } from '../../../../src/core/policy/authorize-run.js';
 import { UNDECIDED_AUTHORIZATION, type AuthorizationSubject } from '../../../../src/core/step/authorization-subject.js';
 import {
   canLeavePartialOutputs,

@@ -1,11 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { hashText } from '../../../../src/core/contract/free-text.js';
 import type { Policy } from '../../../../src/core/policy/policy.js';
-import {
-  argumentNameRecorder,
-  recordedIdentity,
-  withRecordedNames,
-} from '../../../../src/core/step/requests/recorded-names.js';
+import { argumentNameRecorder, recordedIdentity, withRecordedNames } from '../../../../src/core/step/check-phases.js';
 import { testPolicy } from '../../../fixtures/policy.js';
 import { REQUEST } from '../../../fixtures/privileged.js';
 

@@ -3,7 +3,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { InspectionEvent } from 'xstate';
 import type { SessionMachineInput, SessionMemory } from '../../../../src/features/sessions/machine/session-machine.js';
-import { rootContext } from '../../../../src/kernel/root-context.js';
+import { rootContext } from '../../../../src/kernel/decision-builder.js';
 import { actorIdOf } from '../../../../src/core/contract/inspection/xstate-fields.js';
 import { make, phase, spec } from '../../../fixtures/spec.js';
 import { MAINTAINER, SESSION, SessionDriver } from '../../../fixtures/session.js';

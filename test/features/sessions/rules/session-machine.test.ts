@@ -9,7 +9,7 @@ import type { SessionAnswer } from '../../../../src/features/sessions/contract/s
 import { Fold } from '../../../../src/kernel/fold.js';
 import { TABLE_DRIVEN } from '../../../../src/kernel/interpreter/interpreter.js';
 import { restoreTree, Tree, type TreeSnapshot } from '../../../../src/kernel/tree.js';
-import { EMPTY_LABEL } from '../../../../src/core/policy/label-rules.js';
+import { EMPTY_LABEL } from '../../../../src/core/policy/authorize-run.js';
 import { sized } from '../../../fixtures/campaign.js';
 import { RandomSession } from '../../../fixtures/random-session.js';
 import { make, phase, spec, verify } from '../../../fixtures/spec.js';

@@ -9,7 +9,7 @@ import {
   authorOfRequest,
   PLATFORM_NAMES,
 } from '../../../../src/interfaces/inspector/contract/field-author.js';
-import { ACTION_NAMES, ACTIONS } from '../../../../src/core/contract/policy/actions.js';
+import { ACTION_NAMES, ACTIONS } from '../../../../src/core/contract/policy/catalogue.js';
 import { ARTIFACT_KINDS } from '../../../../src/core/contract/artifact-ref.js';
 import { type EntryType } from '../../../../src/core/contract/run/entry.js';
 import { ENTRY_BODIES, ENTRY_TYPES } from '../../../fixtures/features.js';

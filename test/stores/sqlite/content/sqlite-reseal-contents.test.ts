@@ -4,9 +4,9 @@ import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
-import { caseCipher } from '../../../../src/stores/keys/case-cipher.js';
+import { caseCipher } from '../../../../src/stores/keys/case-keys.js';
 import { createSqliteStore, openSqliteStore } from '../../../../src/stores/sqlite/sqlite-ledger-store.js';
-import { sha256 } from '../../../../src/core/contract/hash.js';
+import { sha256 } from '../../../../src/core/contract/artifact-ref.js';
 import type { CaseKeyTable } from '../../../../src/engine/ports/ledger/case-key-table.js';
 import type { LedgerStore } from '../../../../src/engine/ports/ledger/ledger-store.js';
 import { answered, CASE, content, opening, treeId, scribeOf, type Scribe } from '../../../fixtures/entries.js';

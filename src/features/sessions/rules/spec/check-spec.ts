@@ -2,7 +2,7 @@
 // `turnpike session check`, the start of a session and a rebase all call this function.
 
 import { quoteForMessage } from '../../../../core/contract/finding-text.js';
-import { SEGMENT_BYTES_MAX } from '../../../../core/contract/policy/actions.js';
+import { SEGMENT_BYTES_MAX } from '../../../../core/contract/policy/catalogue.js';
 import { isInstance } from '../../../../core/contract/validators.js';
 import {
   isVerifyTask,

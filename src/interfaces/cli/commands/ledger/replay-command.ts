@@ -18,7 +18,7 @@ import {
   type EntryName,
   type NamedEntries,
 } from '../../options/entry-name-argument.js';
-import { rootRunIdOf } from '../../../../runtime/ledger/ledger-reader.js';
+import { rootRunIdOf } from '../../../../core/contract/run/run-context.js';
 import { isFileName, KEY_OPTIONS, withEvidenceBundle } from '../../options/evidence-file.js';
 import { STORE_POINTS, withLedger } from '../../options/folders.js';
 import type { Io } from '../../io.js';

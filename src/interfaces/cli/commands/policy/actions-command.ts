@@ -1,4 +1,4 @@
-import type { ActionDefinition } from '../../../../core/contract/policy/actions.js';
+import type { ActionDefinition } from '../../../../core/contract/policy/catalogue.js';
 import { Proposal } from '../../../../core/contract/run/proposal.js';
 import { jsonSchemaOf, SCHEMA_DOCUMENTS } from '../../../../core/contract/core-schema-documents.js';
 import { InvariantError } from '../../../../core/errors.js';

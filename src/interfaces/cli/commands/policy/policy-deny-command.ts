@@ -2,7 +2,7 @@ import { usageError } from '../../../../core/errors.js';
 import { overlayFiles, type OverlayFiles } from '../../../../home/policy/overlay-file.js';
 import { readOverlay, writeOverlay } from '../../../../home/policy/overlay-writer.js';
 import { systemClock } from '../../../../system/system-clock.js';
-import { findAction } from '../../../../core/contract/policy/actions.js';
+import { findAction } from '../../../../core/contract/policy/catalogue.js';
 import {
   OVERLAY_MATCHERS,
   OVERLAY_RULES_MAX,

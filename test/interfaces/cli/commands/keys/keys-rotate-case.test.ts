@@ -3,9 +3,9 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { caseCipher } from '../../../../../src/stores/keys/case-cipher.js';
+import { caseCipher } from '../../../../../src/stores/keys/case-keys.js';
 import { lockWriter } from '../../../../../src/stores/sqlite/writer-lock.js';
-import { sha256 } from '../../../../../src/core/contract/hash.js';
+import { sha256 } from '../../../../../src/core/contract/artifact-ref.js';
 import type { KeyFacts } from '../../../../../src/home/keys/list-keys.js';
 import {
   fastClock,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { SeenProposal } from '../../../src/core/contract/run/entry.js';
-import { sha256 } from '../../../src/core/contract/hash.js';
+import { sha256 } from '../../../src/core/contract/artifact-ref.js';
 import { PHASES } from '../../../src/core/contract/run/phase.js';
 import {
   CHECK_PHASES,
@@ -11,8 +11,8 @@ import {
   runCheckPhase,
   runCheckPhases,
   VALIDATION_CHECKS,
-} from '../../../src/core/step/step-draft.js';
-import { UNKNOWN_IDENTITY } from '../../../src/core/step/validate-schema.js';
+  UNKNOWN_IDENTITY,
+} from '../../../src/core/step/check-phases.js';
 import { testPolicy } from '../../fixtures/policy.js';
 import { bytesOf, ID, proposal } from './judge.js';
 
