@@ -26,7 +26,11 @@ export default tseslint.config(
   },
   {
     // The page's own project: it runs in a browser.
-    files: ['src/interfaces/inspector/page/**/*.{ts,tsx}'],
+    files: [
+      'src/interfaces/inspector/page/**/*.{ts,tsx}',
+      'src/features/*/page/*.{ts,tsx}',
+      'src/features/feature-panels.ts',
+    ],
     languageOptions: { parserOptions: { projectService: false, project: 'tsconfig.inspector.json' } },
   },
   {

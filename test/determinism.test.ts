@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import ts from 'typescript';
-import { filesIn, importsOf, isAddedToInterfaces, nodesOf, parse, targetOf, textOf } from './sources.js';
+import { filesIn, importsOf, isAddedToInterfaces, isOfPage, nodesOf, parse, targetOf, textOf } from './sources.js';
 
 const TIME_AND_CHANCE = [
   'Date.now',
@@ -39,13 +39,14 @@ const DRAFT = 'the name of a draft, which another process must not share';
 const READS: Readonly<Record<string, string>> = {
   'src/interfaces/cli/first-process.ts queueMicrotask': 'a signal ends the process after its other listeners',
   'src/interfaces/cli/main.ts process.argv': 'the command reads its own arguments',
-  'src/interfaces/cli/hook/check-for-hook.ts process.env':
+  'src/features/hooks/commands/program/check-for-hook.ts process.env':
     'they name the folders from which a client reads its settings',
-  'src/interfaces/cli/hook/hook-arguments.ts process.cwd': 'the command resolves paths as its caller means them',
-  'src/interfaces/cli/hook/hook-arguments.ts process.env': 'clients name the folder of their project there',
-  'src/interfaces/cli/hook/hook-program.ts process.argv': 'the command reads its own arguments',
-  'src/interfaces/cli/hook/run-hook.ts process.env': 'they name the folder of the user in which it counts',
-  'src/interfaces/cli/hook/run-hook.ts setTimeout': WAIT,
+  'src/features/hooks/commands/program/hook-arguments.ts process.cwd':
+    'the command resolves paths as its caller means them',
+  'src/features/hooks/commands/program/hook-arguments.ts process.env': 'clients name the folder of their project there',
+  'src/features/hooks/commands/program/hook-program.ts process.argv': 'the command reads its own arguments',
+  'src/features/hooks/commands/program/run-hook.ts process.env': 'they name the folder of the user in which it counts',
+  'src/features/hooks/commands/program/run-hook.ts setTimeout': WAIT,
   'src/interfaces/cli/run-cli-command.ts process.argv': 'the command reads its own arguments',
   'src/interfaces/cli/run-cli-command.ts process.cwd': 'the command resolves paths as its caller means them',
   'src/interfaces/cli/run-cli-command.ts process.env': 'colours, as the terminal wants them, and a setting of SQLite',
@@ -165,9 +166,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   'src/runtime/ledger/watch-ledger.ts -> src/system/system-clock.ts': DEFAULT,
 };
 
-const SOURCES = [...filesIn('machines', /\.ts$/), ...filesIn('src', /\.ts$/)].filter(
-  (path) => !path.startsWith('src/interfaces/inspector/page/'),
-);
+const SOURCES = [...filesIn('machines', /\.ts$/), ...filesIn('src', /\.ts$/)].filter((path) => !isOfPage(path));
 /** The folders that implement a port or talk to the machine. Only they may read time, chance and the environment. */
 const ADAPTERS = [
   'src/system/',

@@ -14,10 +14,12 @@ export const OPTIONAL_FEATURES: readonly string[] = [
   'doctor',
   'evidence',
   'exports',
+  'hooks',
   'identity',
   'models',
   'policy-lint',
   'promotions',
+  'sessions',
   'simulation',
   'telemetry',
   'upstreams',
@@ -26,15 +28,27 @@ export const OPTIONAL_FEATURES: readonly string[] = [
 /** The registry of all features. It loads what it lists when that is needed. */
 export const REGISTRY = 'src/features/declare-features.ts';
 
-/** The routes, tools and services of features, which are imported at once. */
+/**
+ * What features add to services, to the page and to what is published, which is imported at once, and the commands that
+ * start alone.
+ */
 export const SERVICE_LISTS = [
+  'src/features/early-commands.ts',
+  'src/features/feature-documents.ts',
+  'src/features/feature-entry-types.ts',
+  'src/features/feature-labels.ts',
+  'src/features/feature-panels.ts',
   'src/features/feature-routes.ts',
   'src/features/feature-services.ts',
   'src/features/feature-tools.ts',
 ];
 
 /** The entries of the package whose exports come from several folders. */
-export const PUBLIC_ENTRIES: readonly string[] = ['src/index.ts', ...filesIn('src/interfaces', /^index\.ts$/)];
+export const PUBLIC_ENTRIES: readonly string[] = [
+  'src/index.ts',
+  ...filesIn('src/interfaces', /^index\.ts$/),
+  'src/published/machines.ts',
+];
 
 /** The statements `export … from` of a public entry that name the folder of a feature. They are part of the feature. */
 export const exportsOfFeature = (entry: ts.SourceFile, feature: string): readonly ts.ExportDeclaration[] =>

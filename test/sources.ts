@@ -22,7 +22,11 @@ export function filesIn(folder: string, name: RegExp): readonly string[] {
 
 /** What a feature adds to interfaces: it belongs to their layer, and only the registry and the feature import it. */
 export const isAddedToInterfaces = (path: string): boolean =>
-  /^src\/features\/[^/]+\/(?:commands|routes|service|tools|views)\//.test(path);
+  /^src\/features\/[^/]+\/(?:commands|page|routes|service|tools|views)\//.test(path);
+
+/** What is bundled for the page of the inspector, and what features add to it. */
+export const isOfPage = (path: string): boolean =>
+  /^src\/(?:interfaces\/inspector|features\/[^/]+)\/page\//.test(path) || path === 'src/features/feature-panels.ts';
 
 export const textOf = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 

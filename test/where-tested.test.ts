@@ -14,7 +14,11 @@ const SUITE = /(?:\.test|\.contract|\.conformance)\.ts$/;
 
 /** Files that no suite imports, since a test starts them as programs or loads them into a browser. */
 const STARTED: Readonly<Record<string, string>> = {
+  'src/features/hooks/commands/program/': 'test/features/hooks/gate/hook-program.test.ts',
   'src/interfaces/cli/': 'test/e2e/cli.campaign.test.ts',
+  'src/features/hooks/page/': 'test/interfaces/inspector/page/chromium/coding-agent.campaign.test.ts',
+  'src/features/sessions/page/': 'test/interfaces/inspector/page/chromium/views.campaign.test.ts',
+  'src/features/feature-panels.ts': 'test/interfaces/inspector/page/chromium/views.campaign.test.ts',
   'src/interfaces/inspector/page/': 'test/interfaces/inspector/page/chromium/views.campaign.test.ts',
   'src/interfaces/inspector/xstate/': 'test/interfaces/inspector/layout-worker.campaign.test.ts',
 };

@@ -24,6 +24,7 @@ const MODULES = {
   adminHandler: 'src/interfaces/http/admin/admin-handler.js',
   mcpHttp: 'src/interfaces/mcp/serve-http.js',
   mcpOffer: 'src/interfaces/mcp/offer.js',
+  features: 'src/features/declare-features.js',
   featureTools: 'src/features/feature-tools.js',
   control: 'src/host/control/control-messages.js',
   dialects: 'src/features/hooks/dialects.js',
@@ -138,6 +139,7 @@ const toolLines = () => {
     ]),
     ...code.control.ControlRequest.anyOf
       .flatMap((request) => operationsOf(request))
+      .concat(code.features.FEATURES.flatMap(({ inHost }) => Object.keys(inHost?.requests ?? {})))
       .map((op) => `control-request ${op}`),
     ...Object.keys(code.dialects.DIALECTS).map((name) => `hook-client ${name}`),
   ];

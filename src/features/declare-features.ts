@@ -1,9 +1,17 @@
 // The registry: every feature with what it adds outside its folder. Nothing here loads a feature before it is needed.
-// `feature-routes.ts`, `feature-services.ts` and `feature-tools.ts` list what services import at once. To remove an
-// optional feature, remove its folder, its entry here and there, and the exports that name it.
+// The files `feature-*.ts` list what services, the page and entries of the package import at once, and
+// `early-commands.ts` the commands that start alone. To remove an optional feature, remove its folder, its entry here
+// and there, and the exports that name it.
 
 import { EXPORT_BUNDLE } from '../core/contract/evidence/export-bundle.js';
-import type { CallerOptions, CommandGroup, TelemetryOptions } from '../interfaces/cli/command.js';
+import type {
+  CallerOptions,
+  CommandGroup,
+  StateTable,
+  TelemetryOptions,
+  ToolCommandOptions,
+} from '../interfaces/cli/command.js';
+import type { Demonstrate } from '../interfaces/cli/demo.js';
 import type { AddedViews } from '../interfaces/inspector/added-views.js';
 import { declareFeature, installVocabulary, type DeclaredFeature } from '../core/contract/run/feature-vocabulary.js';
 import { HOOKS, installCallDecider, type CallDecider } from '../core/policy/calls.js';
@@ -63,8 +71,14 @@ export interface Feature {
   readonly callerOptions?: () => Promise<CallerOptions>;
   /** Its options of the commands that serve. Loaded with the command line. */
   readonly telemetryOptions?: () => Promise<TelemetryOptions>;
+  /** Its options of `turnpike mcp` and `turnpike serve` for its tools. Loaded with the command line. */
+  readonly toolOptions?: () => Promise<ToolCommandOptions>;
+  /** Adds what it shows in the demonstration of `turnpike serve --demo`. */
+  readonly demonstrate?: () => Promise<Demonstrate>;
   /** What traces and measures an engine. Loaded when a Turnpike is opened with telemetry. */
   readonly observeEngine?: () => Promise<ObserveEngine>;
+  /** The past states of what it has opened. Loaded when a command prints the state of the ledger. */
+  readonly stateTable?: () => Promise<StateTable>;
   /** Its linter of policies. Loaded when a command loads a policy. */
   readonly linter?: () => Promise<PolicyLinter>;
   /** Its views in the inspector. */
@@ -114,6 +128,11 @@ export const FEATURES: readonly Feature[] = [
         open: async () => (await import('./hooks/gate/native-tool-definitions.js')).openNativeTools(),
       },
       parts: { hookGate: async (host) => (await import('./hooks/gate/open-hook-gate.js')).openHookGate(host) },
+      members: { hooks: { part: 'hookGate', option: 'hooks' } },
+      requests: {
+        hook: async () => (await import('./hooks/gate/hook-requests.js')).readHookRequest,
+        reopen_hooks: async () => (await import('./hooks/gate/hook-requests.js')).readReopenRequest,
+      },
     },
     commands: async () => (await import('./hooks/commands/hook-commands.js')).HOOK_COMMANDS,
   },
@@ -128,13 +147,32 @@ export const FEATURES: readonly Feature[] = [
       effects: {
         has: ({ action }) => Object.hasOwn(installedFeature('sessions')?.startedTools ?? {}, action),
         changesSandbox: true,
-        create: async (host) => new (await import('./sessions/checks/check-effects.js')).CheckEffects(host),
+        create: async ({ options: { reviewer: review = null }, ...host }) =>
+          new (await import('./sessions/checks/check-effects.js')).CheckEffects({ ...host, review }),
       },
       parts: {
         sessions: async (host) => (await import('./sessions/open-sessions.js')).openSessions(host, host.engine),
       },
+      members: {
+        sessions: {
+          part: 'sessions',
+          operations: {
+            ...{ start: true, next: true, replay: true, heartbeat: true, verify: true, review: true, pause: true },
+            ...{ resume: true, end: true, rebase: true, waive: true, status: true, prepare: true, list: true },
+          },
+          // Without `await`: a process that sends requests does not load what answers them.
+          remote: (owner, contract) =>
+            import('./sessions/remote-sessions.js').then(({ remoteSessions }) => remoteSessions(owner, contract)),
+        },
+      },
+      requests: {
+        session: async () => (await import('./sessions/session-request.js')).readSessionRequest,
+      },
     },
     commands: async () => (await import('./sessions/commands/session-command-list.js')).SESSION_COMMANDS,
+    stateTable: async () => (await import('./sessions/commands/session-state-table.js')).SESSION_TABLE,
+    toolOptions: async () => (await import('./sessions/commands/session-tool-options.js')).SESSION_TOOL_OPTIONS,
+    demonstrate: async () => (await import('./sessions/service/demo-session.js')).startDemoSession,
   },
   {
     name: 'policy-lint',

@@ -4,10 +4,20 @@ import type { Effect, EffectResult } from '../core/contract/run/effect.js';
 import { usageError } from '../core/errors.js';
 import type { Feature } from '../features/declare-features.js';
 import type { RunTermination } from '../kernel/decision.js';
-import type { EffectExecutor, EffectsOfFeature, HostAccess, HostParts, PartEvents } from '../runtime/host-feature.js';
+import type {
+  EffectExecutor,
+  EffectsOfFeature,
+  HostAccess,
+  HostParts,
+  PartEvents,
+  ReadRequest,
+} from '../runtime/host-feature.js';
 import type { AddedTools, FeatureToolOptions } from '../runtime/effects/tools-of-features.js';
 
 type Part = HostParts[keyof HostParts] & PartEvents;
+
+/** Each loads its feature. */
+export type RequestReaders = ReadonlyMap<string, () => Promise<ReadRequest>>;
 
 /** Closes or aborts one part. */
 type PartStep = () => Promise<void>;
@@ -59,6 +69,10 @@ export class FeatureParts {
     return this.effects.map((effects) => () => effects.abort());
   }
 }
+
+/** What reads the requests of the control socket that features answer, by their `op`. */
+export const requestsOf = (features: readonly Pick<Feature, 'inHost'>[]): RequestReaders =>
+  new Map(features.flatMap(({ inHost }) => Object.entries(inHost?.requests ?? {})));
 
 /** The options with which features add tools, in the order of the tools. */
 const TOOL_OPTIONS = ['upstreams', 'hooks'] as const;

@@ -20,10 +20,10 @@ import { type RegistrationOptions } from '../runtime/effects/define-effects.js';
 import type { HomeStores } from '../home/home.js';
 import type { HomePaths, KeyFolder, LocalState } from '../home/home-paths.js';
 import type { StorageOptions } from '../runtime/storage/storage-accounts.js';
-import type { ReviewCallback } from '../features/sessions/checks/reviewers.js';
+import type { AddedOptions } from '../runtime/host-feature.js';
 
 /** Options of `openTurnpike`. Exactly one of `home` and `store` is required. */
-export interface TurnpikeOptions extends RegistrationOptions {
+export interface TurnpikeOptions extends RegistrationOptions, AddedOptions {
   /**
    * The home directory of ledger, artifacts and sandbox; created if it is missing. Exactly one of `home` and `store` is
    * required.
@@ -81,8 +81,6 @@ export interface TurnpikeOptions extends RegistrationOptions {
   readonly upstreams?: boolean | string;
   /** Whether coding agents may ask about the calls of their own tools (`Turnpike.hooks`). Default: no. */
   readonly hooks?: boolean;
-  /** Reviews the result of a session's phase, for gates whose reviewer is `callback`. */
-  readonly reviewer?: ReviewCallback;
   /** Whether the commands of specs run inside bubblewrap. Default: if it is installed and works. */
   readonly wall?: WallMode;
   /**

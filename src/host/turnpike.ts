@@ -31,7 +31,6 @@ import type { ControlHost } from './control/control-session.js';
 import type { ActionDecision, DecisionRequest } from '../runtime/agents/decision-request.js';
 import { NO_REGISTRATIONS, type Registrations } from '../core/contract/policy/catalogue.js';
 import { registrationsInLedger } from '../runtime/effects/ledger-registrations.js';
-import type { HookGate } from '../features/hooks/gate/hook-gate.js';
 import { catalogueFrom } from '../runtime/effects/define-effects.js';
 import type {
   Ballot,
@@ -50,17 +49,17 @@ import {
   type KeyFolder,
   type LocalState,
 } from '../home/home.js';
-import { openAddedTools } from './feature-parts.js';
+import { openMembers } from './added-members.js';
+import { openAddedTools, requestsOf } from './feature-parts.js';
 import { openGovernedActs, type GovernedActs } from './governed-acts.js';
 import { checkInterpretation } from './interpretation.js';
 import { openEngineObservation } from './open-observation.js';
+import type { AddedMembers } from '../runtime/host-feature.js';
 import { LedgerReader } from '../runtime/ledger/ledger-reader.js';
 import { rootRunIdOf } from '../core/contract/run/run-context.js';
 import { remoteAgents, type RemoteAgents } from '../runtime/agents/remote-agents.js';
 import type { Readiness } from './readiness/readiness.js';
 import { createReadiness, type LedgerVitals } from './readiness/turnpike-readiness.js';
-import type { Sessions } from '../features/sessions/sessions.js';
-import { lazySessions } from './lazy-sessions.js';
 import { contractFolder, shippedContract } from '../runtime/shipped-contract.js';
 import { openStorageEnvironment } from './storage-environment.js';
 import type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
@@ -70,7 +69,7 @@ import { exportRootOf, wire, type CloseStep, type TurnpikeComponents } from './w
 export type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
 
 /** An open instance, which `openTurnpike` returns. It owns its ledger until `close`. */
-export interface Turnpike extends GovernedActs {
+export interface Turnpike extends GovernedActs, AddedMembers {
   /** Null if the caller supplied the ledger store. */
   readonly home: HomePaths | null;
   /** The key folder: of the home, or the option `keys`. Null without one. */
@@ -149,10 +148,6 @@ export interface Turnpike extends GovernedActs {
   export(options: ExportOptions): Promise<CancellableRun>;
   /** The promotion or export run of this id, if it has not ended. */
   highRiskRun(run_id: string): Promise<CancellableRun | null>;
-  /** Sessions: agents that work through a spec, one step at a time (S3). */
-  readonly sessions: Sessions;
-  /** The gate for coding agents; null without the option `hooks`. */
-  readonly hooks: HookGate | null;
   /** Records a person's vote on requests of a run (D7). `ledger.approvals` lists pending requests. */
   approve(ballot: Ballot): Promise<readonly BallotResult[]>;
   /** Records the outcome of an action whose outcome was unknown (D8). */
@@ -206,9 +201,8 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       remoteAgents: remoteAgents({ agents, engine, ledger: reader }),
       ...externalActionsOf(components, store),
     };
-    const sessions = lazySessions({ get: () => features.get('sessions') });
-    const hooks = options.hooks === true ? await features.get('hookGate') : null;
-    const control = await openControl(state, options, { ...actions, sessions, hooks, log });
+    const members = await openMembers(FEATURES, features, options);
+    const control = await openControl(state, options, { ...actions, members, requests: requestsOf(FEATURES), log });
     opened.push(() => control?.close());
     runRecords.open();
     await replayPoints?.open((tree_id, work) => engine.inspect(tree_id, work));
@@ -230,8 +224,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       agent: (run_id) => agents.find(run_id),
       nextTimer: (run_id) => findNextTimer(components, run_id),
       highRiskRun: async (run_id) => (await features.find('highRiskRuns'))?.find(run_id) ?? null,
-      sessions,
-      hooks,
+      ...members,
       ledger: reader,
       replay: (run_id) => reader.replay(run_id),
       close: () => components.keepAlive(closeAll(opened)),

@@ -28,6 +28,13 @@ import { policyVersions } from '../core/policy/files/policy-versions.js';
 
 type PerformCommand = Extract<Command, { readonly kind: 'perform' }>;
 
+/** What emissions lack if no feature has entries. */
+interface NoFeatureEntry {
+  readonly type: 'feature_entry';
+  readonly entry_type: never;
+  readonly body: never;
+}
+
 /** A decision under construction: everything that the machines have emitted for one input. */
 interface DecisionDraft extends Decision {
   readonly entries: SealedEntry[];
@@ -176,7 +183,7 @@ export class DecisionBuilder {
    * Stamps and seals the emitted body in place. This is safe because a machine emits each body once and keeps no
    * reference.
    */
-  record(emission: Emission): void {
+  record(emission: Emission | NoFeatureEntry): void {
     switch (emission.type) {
       case 'run_created':
         emission.body.created_at_utc = this.#now;
@@ -192,10 +199,12 @@ export class DecisionBuilder {
         emission.body.completed_at = this.#now;
         this.#append('step_trace', emission.body);
         break;
-      case 'feature_entry':
-        emission.body.timestamp_utc = this.#now;
+      case 'feature_entry': {
+        const stamped: { timestamp_utc: string } = emission.body;
+        stamped.timestamp_utc = this.#now;
         this.#append(emission.entry_type, emission.body);
         break;
+      }
       case 'command':
         this.#pending.set(emission.command.run_id, emission.command);
         this.#draft.commands.push(emission.command);

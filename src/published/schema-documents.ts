@@ -6,22 +6,9 @@ import {
   SCHEMA_DOCUMENTS as CORE_DOCUMENTS,
   type SchemaDocument,
 } from '../core/contract/core-schema-documents.js';
-import { SessionEvent } from '../features/sessions/contract/session-event.js';
-import { OpenSessionInput, SessionInput } from '../features/sessions/contract/session-input.js';
-import { SessionSpec } from '../features/sessions/contract/session-spec.js';
+import { FEATURE_DOCUMENTS, FEATURE_INPUTS } from '../features/feature-documents.js';
 
 export const SCHEMA_DOCUMENTS: readonly SchemaDocument[] = [
-  ...CORE_DOCUMENTS.map((document) =>
-    document.name === 'input' ? inputDocument([OpenSessionInput, SessionInput]) : document,
-  ),
-  {
-    name: 'session_event',
-    title: 'Ledger entry body: one thing that happened in a session',
-    schema: SessionEvent,
-  },
-  {
-    name: 'session_spec',
-    title: 'What a session works through: phases of tasks, verifications and gates',
-    schema: SessionSpec,
-  },
+  ...CORE_DOCUMENTS.map((document) => (document.name === 'input' ? inputDocument(FEATURE_INPUTS) : document)),
+  ...FEATURE_DOCUMENTS,
 ];

@@ -1,6 +1,8 @@
 // How a feature takes part in an open Turnpike. The host names here what it needs of features, and the registry says
 // which feature has it, so the host imports none. `TreeFeature` is the same for trees.
 
+import type { Static, TSchema } from 'typebox';
+import type { JsonObject } from '../core/contract/json.js';
 import type { Catalogue } from '../core/contract/policy/catalogue.js';
 import type { Effect, EffectResult } from '../core/contract/run/effect.js';
 import type { Secrets } from '../core/contract/secrets.js';
@@ -33,6 +35,10 @@ export interface HostFeature {
     readonly open: (options: FeatureToolOptions) => Promise<AddedTools>;
   };
   readonly parts?: { readonly [Name in keyof HostParts]?: CreatePart<HostParts[Name]> };
+  /** Its members of the public object. */
+  readonly members?: { readonly [Name in keyof AddedMembers]?: AddedMember<AddedMembers[Name]> };
+  /** What reads its requests of the control socket, by their `op`. */
+  readonly requests?: Readonly<Record<string, () => Promise<ReadRequest>>>;
 }
 
 /**
@@ -48,6 +54,69 @@ export interface HostParts {
   readonly highRiskRuns: HighRiskStarts;
   readonly ballots: Ballots;
 }
+
+/** What features add to the public object `Turnpike`. A feature merges its member here. */
+export interface AddedMembers {}
+
+/** The options of `openTurnpike` that only a feature reads. The feature merges them here. */
+export interface AddedOptions {}
+
+/** How a feature adds a member to the public object. */
+export type AddedMember<Member> = MemberOnCall<Member> | MemberWithOption<Member>;
+
+/** A member whose part is created with the first call of an operation. */
+export interface MemberOnCall<Member> {
+  readonly part: PartOf<Member>;
+  readonly operations: Readonly<Record<keyof Member, true>>;
+  /**
+   * Creates the same member for a process that works through the owner of the ledger.
+   * @param contract the contract folder that the owner must use, or null for any
+   */
+  readonly remote: (owner: RequestSender, contract: string | null) => Promise<Member>;
+}
+
+/** A member whose part is created with the Turnpike if this option is set. Without it, and in other processes: null. */
+export interface MemberWithOption<Member> {
+  readonly part: PartOf<Member>;
+  readonly option: 'hooks';
+}
+
+/** The names of the parts that can be this member. */
+type PartOf<Member> = {
+  [Name in keyof HostParts]: HostParts[Name] extends NonNullable<Member> ? Name : never;
+}[keyof HostParts];
+
+/**
+ * Reads a request of another process, without its `id` and `op`.
+ * @returns what answers it; null if it does not conform to its schema
+ */
+export type ReadRequest = (request: JsonObject) => AnswerRequest | null;
+type AnswerRequest = (host: RequestHost) => Promise<unknown>;
+
+/** What answers to requests of other processes use. */
+export interface RequestHost {
+  readonly members: AddedMembers;
+  /** @throws UsageError if this process uses another contract folder; null requests none */
+  readonly checkContract: (requested: string | null) => void;
+}
+
+/** The members of a request besides its `id`. */
+export interface RequestMembers {
+  readonly op: string;
+  readonly [name: string]: unknown;
+}
+
+/** Sends requests to the process that owns the ledger. */
+export interface RequestSender {
+  /** @returns an answer that conforms to the schema. @throws what the owner answers */
+  request<T extends TSchema>(body: RequestMembers, schema: T): Promise<Static<T>>;
+}
+
+/** The members of a Turnpike with which the tools of features work in an MCP server. A feature merges its own here. */
+export interface AddedToolMembers {}
+
+/** Options of an MCP server that only the tools of features read. A feature merges its own here. */
+export interface AddedToolOptions {}
 
 /** Imports the module of a part and creates the part. */
 export type CreatePart<Part> = (host: HostAccess) => Promise<Part & PartEvents>;
@@ -97,6 +166,7 @@ export interface HostAccess {
   readonly signer: () => NoteSigner | null;
   /** The folder of exports, or null. */
   readonly exports: string | null;
+  readonly options: AddedOptions;
   readonly ids: Ids;
   readonly clock: Clock;
   readonly pace: Pace;

@@ -82,17 +82,25 @@ function exportedNames(
       const isAlias = (symbol.flags & ts.SymbolFlags.Alias) !== 0;
       const target = isAlias ? checker.getAliasedSymbol(symbol) : symbol;
       const declarations = target.declarations ?? [];
+      const whole = [...declarations, ...declarations.flatMap((each) => addedByFeatures(each, checker))];
       const known = firstExportOf.get(target);
       firstExportOf.set(target, known ?? `${symbol.name} of ${entry}`);
       return {
         name: symbol.name,
         kind: declarations.map(kindOf).join(' and '),
         deprecated: [symbol, target].some((each) => isDeprecated(each, checker)),
-        declaration: known === undefined ? declarations.map(declarationText).join('\n') : `= ${known}`,
+        declaration: known === undefined ? whole.map(declarationText).join('\n') : `= ${known}`,
       };
     })
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
+
+/** What features declare for the interfaces that an interface extends: it has these members too. */
+const addedByFeatures = (node: ts.Declaration, checker: ts.TypeChecker): readonly ts.Declaration[] =>
+  (ts.isInterfaceDeclaration(node) ? (node.heritageClauses ?? []) : [])
+    .flatMap(({ types }) => [...types])
+    .flatMap((base) => checker.getTypeAtLocation(base).getSymbol()?.declarations ?? [])
+    .filter(({ parent }) => ts.isModuleBlock(parent));
 
 const kindOf = (node: ts.Declaration): string => KINDS.find(([is]) => is(node))?.[1] ?? ts.SyntaxKind[node.kind];
 

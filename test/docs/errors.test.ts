@@ -12,7 +12,7 @@ import { RULES } from '../../src/core/policy/verdict.js';
 import { EXPORT_BAG_RULES } from '../../src/features/exports/verify/bag-report.js';
 import { PROBLEMS } from '../../src/interfaces/service/problems.js';
 import { SPEC_RULES } from '../../src/features/sessions/rules/spec/spec-finding.js';
-import { filesIn, nodesOf, parse } from '../sources.js';
+import { filesIn, isOfPage, nodesOf, parse } from '../sources.js';
 import { tableOf } from './tables.js';
 
 const rows = (name: string) => tableOf('docs/errors.md', name);
@@ -64,7 +64,7 @@ describe('codes and causes', () => {
   test('no other file declares an error class with a code', () => {
     const files = [...filesIn('src', /\.ts$/), ...filesIn('machines', /\.ts$/)].filter(
       // The page is a separate program in a browser: its errors stay inside.
-      (path) => path !== 'src/core/errors.ts' && !path.startsWith('src/interfaces/inspector/page/'),
+      (path) => path !== 'src/core/errors.ts' && !isOfPage(path),
     );
     const found = files.filter((path) => nodesOf(parse(path)).some((node) => extendsError(node)));
     expect(found).toEqual([]);

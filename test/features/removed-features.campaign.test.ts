@@ -25,10 +25,16 @@ import { filesIn, importsOf, LEFT_OUT, nodesOf, ROOT, targetOf, textOf } from '.
 const SUITES = /^test\/(?:core|engine|kernel|machines|stores)\/.*(?<!\.campaign)\.test\.ts$/;
 /** Those of them that import an optional feature. */
 const IMPORTING = [
+  'test/core/contract/field-rules.test.ts',
   'test/core/ledger/verification/lying-store.test.ts',
+  'test/core/policy/authorize-run.test.ts',
   'test/core/policy/content/passage-limits.test.ts',
   'test/core/policy/files/check-policy.test.ts',
   'test/engine/cluster/cluster-simulation.test.ts',
+  'test/engine/serial-histories.test.ts',
+  'test/kernel/refusals.test.ts',
+  'test/kernel/replay/tree-course.test.ts',
+  'test/machines/contract-rules.test.ts',
   'test/machines/step.test.ts',
 ];
 /** Those of them that need an optional feature. */
@@ -36,8 +42,6 @@ const WITH_FEATURES: readonly string[] = [
   ...IMPORTING,
   // It names a file of exports.
   'test/core/contract/entry-name.test.ts',
-  // Exports and promotions are executed.
-  'test/engine/serial-histories.test.ts',
   // Trees and policies load features.
   'test/kernel/loaded-features.test.ts',
   // Recorded trees have conditions.
@@ -48,6 +52,7 @@ const WITH_FEATURES: readonly string[] = [
 /** The answers to options and calls that need a missing feature. */
 const REFUSED: readonly string[] = [
   'USAGE: this installation has no feature for the option upstreams',
+  'USAGE: this installation has no feature for the option hooks',
   'USAGE: telemetry: this installation has no feature that observes',
   'USAGE: identity: this installation has no feature that identifies callers',
   'USAGE: this installation has no feature with the part decisions',
@@ -94,6 +99,7 @@ const codeOf = async (work) => {
 const home = join(import.meta.dirname, 'refused');
 const refused = [
   await codeOf(() => openTurnpike({ home, contract, upstreams: true })),
+  await codeOf(() => openTurnpike({ home, contract, hooks: true })),
   await codeOf(() => openTurnpike({ home, contract, telemetry: {} })),
   await codeOf(() => turnpikeHttp({ turnpike, identity: {} })),
   await codeOf(() => turnpike.decide({})),
@@ -135,15 +141,13 @@ function writeContract(contract: string): void {
 const run = (args: readonly string[]) =>
   spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8', timeout: MS_MAX });
 
-test(
-  'the sources without the optional features compile',
-  () => {
-    const { stdout, status } = run([
-      join(ROOT, 'node_modules/typescript/bin/tsc'),
-      '-p',
-      'tsconfig.build.json',
-      ...WITHOUT_TYPES,
-    ]);
+test.each([
+  ['sources', 'tsconfig.build.json', WITHOUT_TYPES],
+  ['sources of the inspector page', 'tsconfig.inspector.json', []],
+])(
+  'the %s without the optional features compile',
+  (_, project, options) => {
+    const { stdout, status } = run([join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', project, ...options]);
     expect(stdout).toBe('');
     expect(status).toBe(0);
   },
@@ -157,7 +161,7 @@ test('what is left decides a step by the shipped policy without approvals, and h
   const { commands, ...decided } = JSON.parse(stdout) as { commands: readonly string[] };
   expect(decided).toEqual({ outcome: 'SUCCESS', unexplained: 'LEDGER_UNSUPPORTED', refused: REFUSED });
   expect(commands).toContain('ledger verify');
-  expect(commands).not.toContain('doctor');
+  for (const removed of ['doctor', 'hook', 'session start']) expect(commands).not.toContain(removed);
 });
 
 test(

@@ -14,7 +14,7 @@ const DAMAGED = [
   'features/promotions/high-risk-runs',
   'host/readiness/readiness-reporter',
   'features/telemetry/engine-telemetry',
-  'host/control/hook-request',
+  'features/hooks/gate/hook-requests',
 ];
 for (const name of DAMAGED) {
   jest.unstable_mockModule(`../../src/${name}.js`, () => {

@@ -38,8 +38,9 @@ export default async function bundlePackages() {
   const places = Object.keys(exports).map((path) => join('typebox', path));
   await bundle({ format: 'esm', splitting: true, entryPoints: named(places) });
   for (const name of SHARED) replaceChanged(join(OUT, 'shared', `${name}.cjs`), sharedText(name));
+  const hook = await bundleHook();
   // Tests start it fifty times.
-  replaceChanged(join(ROOT, 'dist/hook.mjs'), await bundleHook());
+  if (hook !== null) replaceChanged(join(ROOT, 'dist/hook.mjs'), hook);
   await bundle({ format: 'esm', entryPoints: { 'upstream-spy': 'test/fixtures/upstream-spy.mjs' }, banner: REQUIRE });
 }
 

@@ -82,6 +82,8 @@ function statementOf(declaration) {
 function keptText(statement, reached) {
   if (ts.isImportDeclaration(statement)) return importText(statement, reached);
   const names = ts.isExportDeclaration(statement) ? statement.exportClause?.elements : undefined;
+  // It brings what a module adds to interfaces of others.
+  if (names?.length === 0 && statement.moduleSpecifier !== undefined) return statement.getFullText();
   if (names !== undefined) return clauseText(statement, names, reached);
   return reached.has(statement) ? statement.getFullText() : '';
 }

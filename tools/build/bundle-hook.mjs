@@ -1,15 +1,23 @@
 // The hook program as one file without imports, so that it can be copied out of the package. The suites make it too.
 
 import { build } from 'esbuild';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Each build of the same sources has the same bytes: their hash is compared when a session begins. */
+const PROGRAM = 'src/features/hooks/commands/program/hook-program.ts';
+
+/**
+ * Each build of the same sources has the same bytes: their hash is compared when a session begins. Null without the
+ * feature.
+ */
 export async function bundleHook() {
+  if (!existsSync(join(ROOT, PROGRAM))) return null;
   const { outputFiles } = await build({
     absWorkingDir: ROOT,
-    entryPoints: ['src/interfaces/cli/hook/hook-program.ts'],
+    entryPoints: [PROGRAM],
     bundle: true,
     format: 'esm',
     platform: 'node',

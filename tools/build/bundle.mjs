@@ -97,18 +97,14 @@ const fromDist = (path) => relative('dist', path);
 const entries = [...targets.map((target) => target.default), bin.turnpike].map(fromDist);
 
 /**
- * What is loaded at the same time is one module: all commands of features, and what the host loads of one feature, by
- * name or through the registry, which awaits it. The registry does not await what takes part in trees, and the inspector
- * loads views.
+ * What is loaded at the same time is one module: all commands of features, and what the host loads of one feature through
+ * the registry, which awaits it. The registry does not await what takes part in trees, and the inspector loads views.
  * Otherwise each of them would have files of its own, and so would everything that only some of them share.
  */
 const LOADED_TOGETHER = [
-  ['src/features/declare-features.js', /import\('(\.\/[\w-]+\/(commands)\/[\w-]+\.js)'\)/g],
-  ['src/features/declare-features.js', /(?<=await )import\('(\.\/([\w-]+)\/(?!commands\/|views\/)[\w/-]+\.js)'\)/g],
-  ...readdirSync(join(COMPILED, 'src/host'), { recursive: true })
-    .filter((name) => name.endsWith('.js'))
-    .map((name) => [`src/host/${name}`, /import\('([./]+\/features\/([\w-]+)\/[\w/-]+\.js)'\)/g]),
-].map(([path, pattern]) => ({ path: join(COMPILED, path), pattern }));
+  /import\('(\.\/[\w-]+\/(commands)\/[\w-]+\.js)'\)/g,
+  /(?<=await )import\('(\.\/([\w-]+)\/(?!commands\/|views\/)[\w/-]+\.js)'\)/g,
+].map((pattern) => ({ path: join(COMPILED, 'src/features/declare-features.js'), pattern }));
 /** By their group, before the bundler loads the first of them. */
 const groups = new Map();
 for (const { path, pattern } of LOADED_TOGETHER) {
@@ -168,7 +164,8 @@ const { metafile } = await build({
 });
 for (const path of Object.keys(metafile.outputs)) withoutUnusedRequire(join(ROOT, path));
 if (defaultImports === 0) throw new Error('no file imports typebox as it was: the bundle would have all of it');
-writeFileSync(join(OUT, 'hook.mjs'), await bundleHook());
+const hook = await bundleHook();
+if (hook !== null) writeFileSync(join(OUT, 'hook.mjs'), hook);
 const packages = bundledPackages([...Object.keys(metafile.inputs), ...Object.keys(sdk.inputs)]);
 writeFileSync(join(ROOT, 'build/bundled-packages.json'), JSON.stringify(packages.map(({ name }) => name)));
 writeFileSync(join(OUT, 'licenses.txt'), licensesOf(packages));

@@ -1,7 +1,6 @@
 // Sessions of one process: what a service opens when it first uses one.
 
 import type { TreeEngine } from '../../engine/tree-engine.js';
-import type { ReviewCallback } from './checks/reviewers.js';
 import { SessionRuns, type SessionRunsParts } from './session-runs.js';
 import type { Sessions } from './sessions.js';
 import { specFiles } from './spec/read-spec-files.js';
@@ -10,10 +9,6 @@ import { SpecSource } from './spec/spec-source.js';
 declare module '../../runtime/host-feature.js' {
   interface HostParts {
     readonly sessions: Sessions;
-  }
-  interface HostAccess {
-    /** Null if the service has no review callback. */
-    readonly review: ReviewCallback | null;
   }
 }
 

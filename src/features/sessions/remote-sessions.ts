@@ -3,13 +3,20 @@
 import { resolve } from 'node:path';
 import type { Static, TSchema } from 'typebox';
 import { SessionListResult, SessionAnswerResult, TaskDetailsResult } from './answer-schemas.js';
+import type { RequestSender } from '../../runtime/host-feature.js';
 import type { SessionRequest } from './session-request.js';
 import type { SessionCaller, Sessions } from './sessions.js';
 
-/** Sends a request to the other process. @returns an answer that conforms to the schema */
-export type SessionRequestSender = <T extends TSchema>(sessionRequest: SessionRequest, schema: T) => Promise<Static<T>>;
-
-export function remoteSessions(send: SessionRequestSender): Sessions {
+/**
+ * The sessions of the process that owns the ledger.
+ * @param contract the contract folder by which it must judge specs, or null for any
+ */
+export function remoteSessions(owner: RequestSender, contract: string | null): Sessions {
+  const send = <T extends TSchema>(question: SessionRequest, schema: T): Promise<Static<T>> => {
+    const judgesSpec = question.method === 'start' || question.method === 'rebase';
+    const request = { op: 'session', contract: judgesSpec ? contract : null, question };
+    return owner.request(request, schema);
+  };
   const session = async (sessionRequest: SessionRequest) =>
     (
       await send(

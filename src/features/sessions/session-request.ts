@@ -5,7 +5,9 @@ import Type, { type Static } from 'typebox';
 import { EXPOSURES } from '../../core/contract/run/response.js';
 import { GATE_POLICIES, OVERRIDE_REASONS, POSTURES, type SessionLimits } from './contract/session.js';
 import type { SessionSpec } from './contract/session-spec.js';
-import { closed, OneOf } from '../../core/contract/shapes.js';
+import { closed, Nullable, OneOf } from '../../core/contract/shapes.js';
+import { isInstance } from '../../core/contract/validators.js';
+import type { ReadRequest } from '../../runtime/host-feature.js';
 import type { Sessions } from './sessions.js';
 
 const Text = Type.String({ maxLength: 400 });
@@ -97,8 +99,26 @@ export const SessionRequest = Type.Union([
 ]);
 export type SessionRequest = Static<typeof SessionRequest>;
 
+/**
+ * A request with the contract folder that its caller requires; null for any. The policy of a session is that of its
+ * tree, so the contract matters only where it judges a spec.
+ */
+const ContractRequest = Type.Object(
+  { contract: Nullable(Type.String({ maxLength: 8_192 })), question: SessionRequest },
+  closed,
+);
+
+export const readSessionRequest: ReadRequest = (request) => {
+  if (!isInstance(ContractRequest, request)) return null;
+  const { contract, question } = request;
+  return async ({ members, checkContract }) => {
+    checkContract(contract);
+    return { answer: await runSessionRequest(members.sessions, question) };
+  };
+};
+
 /** Calls the sessions of this process. @throws what the method throws */
-export function runSessionRequest(sessions: Sessions, sessionRequest: SessionRequest): Promise<unknown> {
+function runSessionRequest(sessions: Sessions, sessionRequest: SessionRequest): Promise<unknown> {
   switch (sessionRequest.method) {
     case 'start':
       return sessions.start({ ...sessionRequest.request, by: sessionRequest.by });

@@ -1,7 +1,7 @@
 // The interface of sessions, which the MCP server, the CLI and embedding services share.
 
 import type { Exposure } from '../../core/contract/run/response.js';
-import type { GatePolicy, OverrideReason, Posture, SessionLimits } from './contract/session.js';
+import type { GatePolicy, OverrideReason, Posture, SessionLimits, SessionRole } from './contract/session.js';
 import type { SessionAnswer, SessionData } from './contract/session-answer.js';
 import type { SessionSpec } from './contract/session-spec.js';
 import type { ReadControl } from '../../engine/ports/pace.js';
@@ -44,6 +44,31 @@ export interface StartSessionOptions {
   readonly scope?: Readonly<Record<string, string>>;
   readonly exposure?: Exposure;
   readonly by: SessionCaller;
+}
+
+/** The options of every session, whatever its agent requests. */
+export type SessionDefaults = Omit<StartSessionOptions, 'spec' | 'idempotencyKey' | 'force' | 'by'>;
+
+/** Options of the session tools of an MCP server. */
+export interface SessionOptions {
+  /** The session role of agents. Default: `autonomy_runner`. */
+  readonly role?: SessionRole;
+  /** The folder of specs for which agents may start sessions, named by their ids. */
+  readonly specs?: string;
+  /** Accepts specs from agents. Danger: the commands in a spec are executed. Default: false. */
+  readonly inlineSpecs?: boolean;
+  /** Posture, gates and limits of the sessions that agents start. */
+  readonly settings?: Omit<SessionDefaults, 'actor' | 'agentRole' | 'lane' | 'case' | 'scope' | 'exposure'>;
+}
+
+declare module '../../runtime/host-feature.js' {
+  interface AddedToolMembers {
+    readonly sessions: Sessions;
+  }
+  interface AddedToolOptions {
+    /** Default: sessions without a folder of specs. Null: sessions are not offered. */
+    readonly sessions?: SessionOptions | null;
+  }
 }
 
 /** `session-step` command `next` (S3-06). Members from an agent are `unknown` until they are parsed. */
@@ -131,6 +156,13 @@ export interface Sessions {
   prepare(session_id: string, task_id?: string): Promise<TaskDetails | null>;
   /** Sessions of this ledger, newest first; only those of `spec_id` if it is given. */
   list(spec_id?: string, control?: ReadControl): Promise<readonly SessionSummary[]>;
+}
+
+declare module '../../runtime/host-feature.js' {
+  interface AddedMembers {
+    /** Sessions: agents that work through a spec, one step at a time (S3). */
+    readonly sessions: Sessions;
+  }
 }
 
 export interface OverrideRequest {

@@ -130,7 +130,7 @@ export class EngineTelemetry implements TickObserver, RunTracing {
     // The step may end with this input, so its span is needed before.
     const isRecorded = traces !== null && decisions.length > 0 && traces.isRecorded(tree_id);
     const step = isRecorded ? this.#stepOf(input.run_id) : undefined;
-    if (input.kind === 'open_session') this.#openSession(input.run_id, tick);
+    if (input.kind === OPEN_SESSION) this.#openSession(input.run_id, tick);
     let count = 0;
     let hasStepTrace = false;
     for (const { entries } of decisions) {
@@ -259,6 +259,8 @@ export class EngineTelemetry implements TickObserver, RunTracing {
   }
 }
 
+/** The kind of the input that opens a session, which is unknown without the feature. */
+const OPEN_SESSION: string = 'open_session';
 /** Mediated runs are the effects of steps, and an orchestrator is its tree. */
 const SPANNED_KINDS: ReadonlySet<string> = new Set(['agent', 'promotion', 'export']);
 

@@ -1,4 +1,3 @@
-import type { HookReopening } from '../../features/hooks/gate/hook-gate.js';
 import type { Static, TSchema } from 'typebox';
 import { connectTo, type SocketConnection } from '../../system/network/unix-socket.js';
 import { parseOwnJson } from '../../core/contract/json/own-json.js';
@@ -45,8 +44,7 @@ import type {
 } from '../../runtime/high-risk-options.js';
 import { payloadBytes } from '../../runtime/agents/open-input.js';
 import type { RemoteAgents } from '../../runtime/agents/remote-agents.js';
-import { remoteSessions } from '../../features/sessions/remote-sessions.js';
-import type { Sessions } from '../../features/sessions/sessions.js';
+import type { RequestMembers, RequestSender } from '../../runtime/host-feature.js';
 
 /** Interval of pings, in milliseconds: the server closes a silent connection. */
 const PING_MS = 30_000;
@@ -60,7 +58,7 @@ type RequestBody = ControlRequest extends infer Request
   : never;
 
 /** Client of the process that holds the writer lock of a home. */
-export class ControlClient {
+export class ControlClient implements RequestSender {
   readonly #connection: SocketConnection;
   readonly #pending = new Map<number, DeferredPromise<unknown>>();
   readonly #ping: NodeJS.Timeout;
@@ -175,11 +173,6 @@ export class ControlClient {
     await this.#request({ op: 'report', report }, EmptyResult);
   }
 
-  /** @throws what `HookGate.reopen` throws */
-  async reopenHooks(reopening: HookReopening): Promise<void> {
-    await this.#request({ op: 'reopen_hooks', reopening }, EmptyResult);
-  }
-
   /** @throws what `readRequest` throws */
   async readRequest(reading: ReadRequestOptions): Promise<ApprovedRequest | null> {
     return (await this.#request({ op: 'read_request', reading }, ReadRequestResult)).request;
@@ -188,16 +181,6 @@ export class ControlClient {
   /** @throws what `erase` throws */
   erase(erasure: EraseOptions): Promise<ErasureReport> {
     return this.#request({ op: 'erase', erasure }, EraseResult);
-  }
-
-  /**
-   * The sessions of the home. The contract that the other process uses judges the spec; `contract` as in `startAgent`.
-   */
-  sessions(contract: string | null): Sessions {
-    return remoteSessions((question, schema) => {
-      const needsContract = question.method === 'start' || question.method === 'rebase';
-      return this.#request({ op: 'session', contract: needsContract ? contract : null, question }, schema);
-    });
   }
 
   /** Closes the connection. The other process interrupts agent runs of this connection that have not ended. */
@@ -257,13 +240,18 @@ export class ControlClient {
     }
   }
 
-  async #request<T extends TSchema>(request: RequestBody, schema: T): Promise<Static<T>> {
+  #request<T extends TSchema>(body: RequestBody, schema: T): Promise<Static<T>> {
+    return this.request(body, schema);
+  }
+
+  /** Sends any request, also one that a feature answers. @throws what the other process answers */
+  async request<T extends TSchema>(body: RequestMembers, schema: T): Promise<Static<T>> {
     if (this.#isClosed) throw closedError();
     const id = (this.#lastId += 1);
     const response = createDeferred<unknown>();
     this.#pending.set(id, response);
     // A failure to send shows as the end of the connection, which settles the answer.
-    this.#connection.send(`${JSON.stringify({ id, ...request })}\n`).catch(() => undefined);
+    this.#connection.send(`${JSON.stringify({ id, ...body })}\n`).catch(() => undefined);
     const result = asInstance(schema, await response.promise);
     if (result === null) throw new InvariantError('the process that has this home gave an answer of another shape');
     return result;

@@ -247,29 +247,11 @@ const Erase = Type.Object(
   closed,
 );
 
-/**
- * A request to a session. Sessions have the schema of the question. The policy of a session is that of its tree; the
- * contract matters only where it judges a spec.
- */
-const SessionEnvelope = Type.Object(
-  {
-    id: Id,
-    op: Type.Literal('session'),
-    contract: Contract,
-    question: Type.Object({}, { additionalProperties: true }),
-  },
-  closed,
-);
+/** Any request. Features have the schemas of those that they answer. */
+export const RequestEnvelope = Type.Object({ id: Id, op: Type.String() }, { additionalProperties: true });
+export type RequestEnvelope = Static<typeof RequestEnvelope>;
 
-/** One event of a coding agent. `hook-request.ts` has the schema of all its members. */
-export const HookEnvelope = Type.Object({ id: Id, op: Type.Literal('hook') }, { additionalProperties: true });
-
-/** A person reopens a session of a coding agent. */
-const ReopenHooks = Type.Object(
-  { id: Id, op: Type.Literal('reopen_hooks'), reopening: Type.Object({ run: RunId, actor: Text, role: Text }, closed) },
-  closed,
-);
-
+/** What the platform itself answers. */
 export const ControlRequest = Type.Union([
   StartAgent,
   Respond,
@@ -289,9 +271,6 @@ export const ControlRequest = Type.Union([
   Report,
   ReadRequest,
   Erase,
-  SessionEnvelope,
-  HookEnvelope,
-  ReopenHooks,
 ]);
 export type ControlRequest = Static<typeof ControlRequest>;
 /** Options of an agent run in another process: attached to the connection, or remote. */

@@ -9,6 +9,7 @@ import type { ReadRequestOptions } from '../../runtime/content/read-content.js';
 import {
   asInstance,
   ControlRequest,
+  RequestEnvelope,
   decodePayload,
   parseMessage,
   REQUEST_BYTES_MAX,
@@ -16,10 +17,8 @@ import {
   type ControlResponse,
 } from './control-messages.js';
 import { toWireError } from './control-errors.js';
-import type { HookRequest } from './hook-request.js';
 import type { ActionReport } from '../../runtime/agents/action-reports.js';
 import type { ActionDecision, DecisionRequest } from '../../runtime/agents/decision-request.js';
-import type { HookGate } from '../../features/hooks/gate/hook-gate.js';
 import type { EraseOptions, ErasureReport } from '../../runtime/ledger/erase-case.js';
 import type {
   Ballot,
@@ -30,8 +29,8 @@ import type {
   Resolution,
 } from '../../runtime/high-risk-options.js';
 import type { RemoteAgents } from '../../runtime/agents/remote-agents.js';
-import type { SessionRequest } from '../../features/sessions/session-request.js';
-import type { Sessions } from '../../features/sessions/sessions.js';
+import type { AddedMembers, RequestHost } from '../../runtime/host-feature.js';
+import type { RequestReaders } from '../feature-parts.js';
 
 /** Limit of pending requests per connection; further ones are refused. */
 export const PENDING_REQUESTS_MAX = 64;
@@ -52,21 +51,19 @@ export interface ControlHost {
   readRequest(reading: ReadRequestOptions): Promise<ApprovedRequest | null>;
   erase(erasure: EraseOptions): Promise<ErasureReport>;
   readonly remoteAgents: RemoteAgents;
-  readonly sessions: Sessions;
-  /** The gate for coding agents; null if this process has none. */
-  readonly hooks: Pick<HookGate, 'answer' | 'check' | 'reopen'> | null;
+  readonly members: AddedMembers;
+  /** The requests that features answer. */
+  readonly requests: RequestReaders;
   /** The contract folder of this process, or null if its policy does not come from a folder. */
   readonly contract: string | null;
   readonly log: Log;
 }
 
-type HookEnvelope = Extract<ControlRequest, { op: 'hook' }>;
-type SessionEnvelope = Extract<ControlRequest, { op: 'session' }>;
-/** A request all of whose members match their schema. */
-type ValidRequest =
-  | Exclude<ControlRequest, HookEnvelope | SessionEnvelope>
-  | HookRequest
-  | (SessionEnvelope & { readonly question: SessionRequest });
+/** A request that conforms to its schema. */
+interface ValidRequest {
+  readonly id: number;
+  readonly execute: () => Promise<unknown>;
+}
 
 interface ConnectionRun<Run> {
   readonly run: Run;
@@ -118,7 +115,7 @@ export class ControlSession {
   }
 
   async #receive(line: Uint8Array): Promise<void> {
-    const received = parseMessage(ControlRequest, line);
+    const received = parseMessage(RequestEnvelope, line);
     const request = received === null ? null : await this.#parse(received);
     if (request === null) throw usageError('this is not a request of the control socket');
     if (this.#pending.size >= PENDING_REQUESTS_MAX) {
@@ -132,36 +129,38 @@ export class ControlSession {
     this.#pending.add(pendingResponse);
   }
 
-  /** Checks the members whose schema belongs to a feature, which is loaded here. @returns null if they do not match */
-  async #parse(received: ControlRequest): Promise<ValidRequest | null> {
-    if (received.op !== 'hook' && received.op !== 'session') return received;
+  /** Checks all members. Loads the feature that answers the request. @returns null if they do not match */
+  async #parse(received: RequestEnvelope): Promise<ValidRequest | null> {
+    const { id, op, ...members } = received;
+    const load = this.#host.requests.get(op);
+    if (load === undefined) {
+      const request = asInstance(ControlRequest, received);
+      return request === null ? null : { id, execute: () => this.#execute(request) };
+    }
     try {
-      if (received.op === 'hook') return asInstance((await import('./hook-request.js')).HookRequest, received);
-      const { SessionRequest } = await import('../../features/sessions/session-request.js');
-      const question = asInstance(SessionRequest, received.question);
-      return question === null ? null : { ...received, question };
+      const answer = (await load())(members);
+      return answer === null ? null : { id, execute: () => answer(this.#requestHost) };
     } catch (error) {
-      this.#host.log.error('what a request of the control socket needs cannot be loaded', { op: received.op, error });
+      this.#host.log.error('what a request of the control socket needs cannot be loaded', { op, error });
       throw error;
     }
+  }
+
+  get #requestHost(): RequestHost {
+    return { members: this.#host.members, checkContract: (requested) => this.#checkContract(requested) };
   }
 
   async #respond(request: ValidRequest): Promise<ControlResponse> {
     if (this.#refusal !== null) return failureResponse(request, this.#refusal);
     try {
-      return { id: request.id, ok: true, result: await this.#execute(request) };
+      return { id: request.id, ok: true, result: await request.execute() };
     } catch (error) {
       if (!(error instanceof CodedError)) this.#host.log.error('a request of the control socket failed', { error });
       return failureResponse(request, error);
     }
   }
 
-  async #answerSession(question: SessionRequest): Promise<unknown> {
-    const { runSessionRequest } = await import('../../features/sessions/session-request.js');
-    return runSessionRequest(this.#host.sessions, question);
-  }
-
-  async #execute(request: ValidRequest): Promise<unknown> {
+  async #execute(request: ControlRequest): Promise<unknown> {
     switch (request.op) {
       case 'ping':
         return {};
@@ -186,14 +185,6 @@ export class ControlSession {
         return { request: await this.#host.readRequest(request.reading) };
       case 'erase':
         return this.#host.erase(request.erasure);
-      case 'session':
-        this.#checkContract(request.contract);
-        return { answer: await this.#answerSession(request.question) };
-      case 'hook':
-        return (await import('./hook-request.js')).answerHook(requireGate(this.#host), request);
-      case 'reopen_hooks':
-        await requireGate(this.#host).reopen(request.reopening);
-        return {};
       case 'find_remote':
         return { found: await this.#host.remoteAgents.find(request.run_id) };
       case 'find_keyed':
@@ -269,12 +260,6 @@ export class ControlSession {
     // A client that has disconnected gets no answer, and its runs are interrupted.
     return this.#connection.send(`${JSON.stringify(response)}\n`).catch(() => undefined);
   }
-}
-
-/** @throws UsageError */
-function requireGate({ hooks }: ControlHost): Pick<HookGate, 'answer' | 'check' | 'reopen'> {
-  if (hooks !== null) return hooks;
-  throw usageError('the process that has this home decides no calls of coding agents: start it with --hooks');
 }
 
 type AgentRequest = Extract<ControlRequest, { op: 'respond' | 'cancel' | 'end' | 'interrupt' | 'finished' }>;

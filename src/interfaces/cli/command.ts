@@ -1,7 +1,9 @@
 import type { ConfiguredOptions } from '../../host/configuration/turnpike-configuration.js';
 import type { Log } from '../../engine/ports/log.js';
 import type { ServiceTelemetry } from '../../engine/ports/telemetry.js';
+import type { AddedToolOptions } from '../../runtime/host-feature.js';
 import type { IdentityOptions } from '../service/identity-service.js';
+import type { LedgerState } from '../../kernel/replay/ledger-state.js';
 import type { Io } from './io.js';
 
 /**
@@ -90,6 +92,22 @@ export interface TelemetryOptions {
    * @throws UsageError
    */
   readonly open: (args: CommandArguments, log: Log, servesMetrics: boolean) => Promise<ServiceTelemetry | null>;
+}
+
+/** A table of `turnpike replay --until`: the state of what a feature has opened. */
+export interface StateTable {
+  readonly head: readonly string[];
+  readonly rows: (state: LedgerState) => readonly (readonly string[])[];
+}
+
+/** Options of the commands that serve agents, which the tools of a feature read. */
+export interface ToolCommandOptions {
+  /** Those of `turnpike mcp`, in their two places in its help: after its own options, and at the end. */
+  readonly mcp: { readonly middle: readonly CommandOption[]; readonly end: readonly CommandOption[] };
+  /** Those of `turnpike serve`. */
+  readonly serve: readonly CommandOption[];
+  /** @throws UsageError */
+  readonly parse: (command: CliCommand, args: CommandArguments, io: Io) => AddedToolOptions;
 }
 
 /** What this call of a command does with the home directory. */

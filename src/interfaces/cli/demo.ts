@@ -2,22 +2,24 @@
 // session mixed with attacks, a session of a spec, and an export that waits for approval. Agents then continue, one
 // step at a time.
 
-import { cpSync, mkdirSync } from 'node:fs';
+import { cpSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { winstonLog } from '../../system/winston-log.js';
 import type { StepResponse } from '../../core/contract/run/response.js';
-import type { SessionAnswer } from '../../features/sessions/contract/session-answer.js';
+import { FEATURES } from '../../features/declare-features.js';
 import type { AgentRun } from '../../runtime/agents/agent-run.js';
 import { packageFile } from '../../system/package-files.js';
 import { openTurnpike, type Turnpike, type TurnpikeOptions } from '../../host/turnpike.js';
 
 const STEP_MS = 900;
 const PAUSE_MS = 4_000;
-/** The person who runs the demo session. Another actor requests the export: a requester may not approve it. */
-const MAINTAINER = { actor: 'maintainer', role: 'maintainer' } as const;
+/** Requests the export. The page has another actor, because a requester may not approve. */
 const GOVERNANCE = { actor: 'governance', role: 'ATTORNEY_ADMIN' } as const;
+
+/** Adds what a feature shows to the demonstration. */
+export type Demonstrate = (turnpike: Turnpike) => Promise<void>;
 
 /** Opens Turnpike on a home directory below `folder`, with the shipped policy, under which exports need approval. */
 export const openDemo = (
@@ -34,7 +36,7 @@ export async function fillDemo(turnpike: Turnpike, stop: AbortSignal = new Abort
   await submitPayloads(turnpike, 'case-session', work, 0, stop);
   await submitPayloads(turnpike, 'case-mixture', mixPayloads(work, attacks), 0, stop);
   if (stop.aborted) return;
-  await startDemoSession(turnpike);
+  for (const { demonstrate } of FEATURES) await (await demonstrate?.())?.(turnpike);
   const request = {
     case: 'case-session',
     reason: 'The client has asked for the file.',
@@ -99,40 +101,6 @@ async function submitPayloads(
 /** @returns null if the run accepts no more proposals */
 const trySubmit = (run: AgentRun, payload: Buffer): Promise<StepResponse | null> =>
   run.submit(payload).catch(() => null);
-
-const NOTES: Readonly<Record<string, string>> = {
-  contacts: '- Ada: the keys\n- Ben: first aid\n- Cho: the van\n',
-  'opening-hours': '- Tuesday: 10:00-16:00\n- Saturday: 9:00-13:00\n',
-};
-
-/** Creates a session that has reached its third task and waits for its agent. */
-async function startDemoSession(turnpike: Turnpike): Promise<void> {
-  const { sessions, home } = turnpike;
-  const caller = MAINTAINER;
-  // The directory for its notes.
-  if (home !== null) mkdirSync(join(home.sandbox, 'case-handbook', 'notes'), { recursive: true });
-  const spec = packageFile('docs/examples/spec.yaml');
-  const session_id = (await sessions.start({ spec, case: 'case-handbook', by: caller })).data?.session_id;
-  if (session_id === undefined) return;
-  let answer: SessionAnswer = await sessions.next(session_id, { context_usage_pct: 3 }, caller);
-  for (const [place, [task_id, text]] of Object.entries(NOTES).entries()) {
-    const step = answer.data?.next_step;
-    if (step?.type !== 'implement_task' || step.task_id !== task_id || step.run_id === null) return;
-    await turnpike.submit(step.run_id, noteProposal(task_id, text, place + 1));
-    const { step_id, type: step_type, step_proof } = step;
-    const last_step_result = { step_id, step_type, outcome: 'success', step_proof, task_id };
-    answer = await sessions.next(session_id, { last_step_result, context_usage_pct: 4 + place }, caller);
-  }
-}
-
-const noteProposal = (task: string, content: string, number: number): string =>
-  JSON.stringify({
-    schema_version: '1.0.0',
-    id: `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`,
-    reasoning: 'The note that the task asks for.',
-    action: 'WRITE_FILE',
-    args: { path: `/sandbox/notes/${task === 'contacts' ? 'contacts' : 'hours'}.md`, content },
-  });
 
 /** Waits for `ms` milliseconds or until the signal is aborted. */
 const pause = (ms: number, signal: AbortSignal): Promise<unknown> =>

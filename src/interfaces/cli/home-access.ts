@@ -1,7 +1,6 @@
 // Access to a home directory for a command: in this process if it gets the writer lock, else through the process that
 // owns the lock (D13). Commands behave the same in both cases.
 
-import type { HookGate, HookReopening } from '../../features/hooks/gate/hook-gate.js';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -9,12 +8,15 @@ import type { Registrations } from '../../core/contract/policy/catalogue.js';
 import { UPSTREAMS_FILE } from '../../core/contract/policy/upstreams.js';
 import { LedgerError, usageError } from '../../core/errors.js';
 import type { AgentRun } from '../../runtime/agents/agent-run.js';
+import { FEATURES } from '../../features/declare-features.js';
+import { pickMembers, remoteMembers } from '../../host/added-members.js';
 import { connectControl } from '../../host/control/control-client.js';
 import type { ControlAgentOptions } from '../../host/control/control-messages.js';
 import { requireHome, type HomePaths } from '../../home/home.js';
 import type { ProgressReporter } from '../../engine/ports/progress.js';
 import type { Telemetry } from '../../engine/ports/telemetry.js';
 import { contractFolder } from '../../runtime/shipped-contract.js';
+import type { AddedMembers, RequestSender } from '../../runtime/host-feature.js';
 import { countReads } from '../../runtime/ledger/count-reads.js';
 import type { ExportOptions, HighRiskRun, PromoteOptions } from '../../runtime/high-risk-options.js';
 import { openEnvironment, openTurnpikeIn, type Turnpike, type TurnpikeOptions } from '../../host/turnpike.js';
@@ -36,18 +38,18 @@ const CONNECT_TRIES = 50;
 const RETRY_MS = 100;
 
 /** The operations of a home, in this process or through its owner. */
-export interface HomeAccess extends Pick<
-  Turnpike,
-  'approve' | 'readRequest' | 'resolve' | 'decide' | 'report' | 'erase' | 'sessions' | 'remoteAgents'
-> {
+export interface HomeAccess
+  extends
+    AddedMembers,
+    Pick<Turnpike, 'approve' | 'readRequest' | 'resolve' | 'decide' | 'report' | 'erase' | 'remoteAgents'> {
   promote(options: PromoteOptions): Promise<HighRiskRun>;
   export(options: ExportOptions): Promise<HighRiskRun>;
-  /** Reopens a session of a coding agent. @throws UsageError if the process decides no calls of coding agents */
-  reopenHooks(reopening: HookReopening): Promise<void>;
   /** Starts an agent run that is attached to this command. */
   startAgent(options: ControlAgentOptions): Promise<AgentRun>;
   /** Null if another process owns the home: runs started there continue there. */
   readonly localTurnpike: Turnpike | null;
+  /** Sends requests of features to the process that owns the home. Null if this process owns it. */
+  readonly owner: RequestSender | null;
   /** This process as a worker of a shared ledger. Null for any other ledger, or if another process owns the home. */
   readonly worker: LocalWorker | null;
   /** Releases the home; unfinished agent runs of this command are interrupted. */
@@ -202,6 +204,7 @@ async function openLocally(location: HomeLocation, io: Io): Promise<HomeAccess> 
   }
   return {
     localTurnpike: turnpike,
+    owner: null,
     worker,
     startAgent: (options) => turnpike.startAgent(options),
     promote: (options) => turnpike.promote(options),
@@ -212,8 +215,7 @@ async function openLocally(location: HomeLocation, io: Io): Promise<HomeAccess> 
     decide: (request) => turnpike.decide(request),
     report: (report) => turnpike.report(report),
     erase: (erasure) => turnpike.erase(erasure),
-    reopenHooks: async (reopening) => requireGate(turnpike).reopen(reopening),
-    sessions: turnpike.sessions,
+    ...pickMembers(FEATURES, turnpike),
     remoteAgents: turnpike.remoteAgents,
     close: async () => {
       await waitForOtherCommands(turnpike, io);
@@ -225,12 +227,6 @@ async function openLocally(location: HomeLocation, io: Io): Promise<HomeAccess> 
 
 const openWaiting = <T>(open: () => Promise<T>, wait: DatabaseWait | null): Promise<T> =>
   wait === null ? open() : waitForDatabase(open, wait);
-
-/** @throws UsageError */
-function requireGate({ hooks }: Turnpike): HookGate {
-  if (hooks !== null) return hooks;
-  throw usageError('this process decides no calls of coding agents');
-}
 
 /** The reads of the engine advance the part that the command has begun. */
 async function openCounted(options: TurnpikeOptions, progress: ProgressReporter): Promise<Turnpike> {
@@ -257,6 +253,7 @@ async function connectToOwner({ home, contract }: HomeLocation): Promise<HomeAcc
   const chosen = contract.isChosen ? contractFolder(contract.path) : null;
   return {
     localTurnpike: null,
+    owner: client,
     worker: null,
     startAgent: (options) => client.startAgent(options, chosen),
     promote: (options) => client.promote(options, chosen),
@@ -267,8 +264,7 @@ async function connectToOwner({ home, contract }: HomeLocation): Promise<HomeAcc
     decide: (request) => client.decide(request, chosen),
     report: (report) => client.report(report),
     erase: (erasure) => client.erase(erasure),
-    reopenHooks: (reopening) => client.reopenHooks(reopening),
-    sessions: client.sessions(chosen),
+    ...remoteMembers(FEATURES, client, chosen),
     remoteAgents: client.remoteAgents(chosen),
     close: () => client.close(),
   };

@@ -8,7 +8,7 @@ import type { Turnpike } from '../../host/turnpike.js';
 import type { IdentityService } from '../service/identity-service.js';
 import type { InspectorSource } from '../inspector/inspector-source.js';
 import type { AgentIdentity } from '../mcp/run-gateway.js';
-import type { AddedToolOptions } from '../mcp/added-tools.js';
+import type { AddedToolOptions } from '../../runtime/host-feature.js';
 import type { Metrics } from './metrics.js';
 import type { RunAccess } from './routes/run-access.js';
 import type { EventStreams } from './event-streams.js';

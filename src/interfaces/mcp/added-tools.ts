@@ -1,20 +1,17 @@
 // The tools that features add to an MCP server.
 
-import type { SessionOptions } from '../../features/sessions/session-tool-options.js';
 import type { Principal } from '../../engine/ports/token-book.js';
 import type { Turnpike } from '../../host/turnpike.js';
+import type { AddedToolMembers, AddedToolOptions } from '../../runtime/host-feature.js';
 import type { AddedTool } from './offer.js';
 import type { AgentIdentity } from './run-gateway.js';
 
-/** Options that only the tools of features read. */
-export interface AddedToolOptions {
-  /** Default: sessions without a folder of specs. Null: sessions are not offered. */
-  readonly sessions?: SessionOptions | null;
-}
+/** What an MCP server works on, in this process or through the process that owns the home directory. */
+export type ServedTurnpike = Pick<Turnpike, 'remoteAgents'> & AddedToolMembers;
 
 /** The agents of one server, and what their tools work on. */
 export interface ToolContext {
-  readonly turnpike: Pick<Turnpike, 'remoteAgents' | 'sessions'>;
+  readonly turnpike: ServedTurnpike;
   readonly agent: AgentIdentity;
   /** The token of the agents; null if their client has none. */
   readonly principal: Principal | null;

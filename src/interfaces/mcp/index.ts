@@ -1,6 +1,6 @@
 // `turnpike/mcp`: an MCP server for agents, as the command `turnpike mcp` serves it.
 
-export type { SessionOptions } from '../../features/sessions/session-tool-options.js';
+export type { SessionOptions } from '../../features/sessions/sessions.js';
 export { mcpService, type McpOptions, type OfferOptions } from './mcp-service.js';
 export type { AgentIdentity } from './run-gateway.js';
 export { serveHttp, type ServeMcpHttpOptions, type McpHttpServer } from './serve-http.js';

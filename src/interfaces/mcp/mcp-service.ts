@@ -10,7 +10,7 @@ import { StoredRuns } from './stored-runs.js';
 import { ConnectionHistory, correlationOf, PlacedCalls } from './tool-calls.js';
 import { type AgentIdentity, type RunGateway, createRunGateway } from './run-gateway.js';
 import { RunSuccession } from './run-succession.js';
-import type { AddedToolOptions } from './added-tools.js';
+import type { ServedTurnpike } from './added-tools.js';
 import { FEATURE_TOOLS } from '../../features/feature-tools.js';
 import type { AddedTool } from './offer.js';
 import { drawToken } from '../../stores/keys/access-token.js';
@@ -23,7 +23,7 @@ import { catalogueFrom, type RegistrationOptions } from '../../runtime/effects/d
 import { PolicyCache } from '../../runtime/policy-cache.js';
 import { shippedContract } from '../../runtime/shipped-contract.js';
 import type { Principal } from '../../engine/ports/token-book.js';
-import type { Turnpike } from '../../host/turnpike.js';
+import type { AddedToolOptions } from '../../runtime/host-feature.js';
 import { readPackageVersion } from '../../system/package-version.js';
 
 /** One MCP server, to be served over stdio or HTTP: the parts that all its connections share. */
@@ -99,7 +99,7 @@ export interface OfferOptions extends RegistrationOptions {
 /** Options of an MCP server. */
 export interface McpOptions extends OfferOptions, AddedToolOptions {
   /** Agents and sessions, in this process or through the process that owns the home directory. */
-  readonly turnpike: Pick<Turnpike, 'remoteAgents' | 'sessions'>;
+  readonly turnpike: ServedTurnpike;
   /**
    * How many runs an agent of this server may begin after runs that were denied, failed or were cancelled. Counted
    * while the server exists; those of stateless requests are counted in the store. 0: none, and the tool `new_run` is

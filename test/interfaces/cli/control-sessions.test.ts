@@ -6,6 +6,7 @@ import { connectTo, listenAt, type SocketConnection } from '../../../src/system/
 import type { SessionAnswer } from '../../../src/features/sessions/contract/session-answer.js';
 import { splitLines } from '../../../src/host/control/split-lines.js';
 import { connectControl, type ControlClient } from '../../../src/host/control/control-client.js';
+import { remoteSessions } from '../../../src/features/sessions/remote-sessions.js';
 import type { Sessions } from '../../../src/features/sessions/sessions.js';
 import { openTurnpike, type Turnpike } from '../../../src/host/turnpike.js';
 import { initialised, tempFolder } from './fake-io.js';
@@ -25,7 +26,7 @@ beforeEach(async () => {
   folder = await initialised();
   turnpike = await openTurnpike({ home: join(folder, '.turnpike'), contract: join(folder, 'contract'), log });
   client = (await connectControl(socketPath()))!;
-  const sessions = client.sessions(null);
+  const sessions = remoteSessions(client, null);
   there = { ...sessions, start: (options) => sessions.start({ case: 'case-local', ...options }) };
 });
 afterEach(async () => {
@@ -159,8 +160,7 @@ describe('an impostor as the owner', () => {
     const onConnection = (connection: SocketConnection): void => void connection.send(answer);
     const server = await listenAt({ path, connectionsMax: 1, idleMs: 5_000, onConnection });
     const connected = (await connectControl(path))!;
-    const outcome = await connected
-      .sessions(null)
+    const outcome = await remoteSessions(connected, null)
       .status('ses_000000000000000000000')
       .catch((error: unknown) => error);
     await connected.close();

@@ -5,7 +5,7 @@ import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { NextStep, SessionAnswer, SessionData } from '../../../src/features/sessions/contract/session-answer.js';
-import type { SessionOptions } from '../../../src/features/sessions/session-tool-options.js';
+import type { SessionOptions } from '../../../src/features/sessions/sessions.js';
 import { Bench } from '../../fixtures/bench.js';
 import { make, phase, spec, verify } from '../../fixtures/spec.js';
 import { call, clientOf, serviceOn } from './mcp-harness.js';

@@ -21,7 +21,7 @@ import { readSmallFile } from '../../../src/system/files/small-file.js';
 import { openDatabase } from '../../../src/stores/sqlite/sqlite-database.js';
 import { sqliteHistoryCache } from '../../../src/stores/sqlite/sqlite-history-cache.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
-import { filesIn, parse, nodesOf } from '../../sources.js';
+import { filesIn, isOfPage, parse, nodesOf } from '../../sources.js';
 import ts from 'typescript';
 
 const folder = tempFolder('open');
@@ -137,7 +137,5 @@ test('no other source file opens files directly', () => {
         /^'node:fs(?:\/promises)?'$/.test(node.parent.parent.parent.moduleSpecifier.getText()),
     ),
   );
-  expect(found.filter((path) => !path.startsWith('src/interfaces/inspector/page/'))).toEqual(
-    Object.keys(OTHERS).sort(),
-  );
+  expect(found.filter((path) => !isOfPage(path))).toEqual(Object.keys(OTHERS).sort());
 });

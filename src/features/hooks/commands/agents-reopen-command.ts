@@ -1,5 +1,8 @@
 import type { CliCommand } from '../../../interfaces/cli/command.js';
-import { withHomeAccess } from '../../../interfaces/cli/home-access.js';
+import { usageError } from '../../../core/errors.js';
+import { EmptyResult } from '../../../host/control/control-messages.js';
+import { withHomeAccess, type HomeAccess } from '../../../interfaces/cli/home-access.js';
+import type { HookReopening } from '../gate/hook-gate.js';
 import { parsePerson, PERSON_OPTIONS } from '../../../interfaces/cli/options/person-options.js';
 import { escapeText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
 
@@ -16,9 +19,16 @@ export const agentsReopen: CliCommand = {
   ],
   async run(args, io) {
     const reopening = { run: args.operands[0] ?? '', ...parsePerson(agentsReopen, args) };
-    await withHomeAccess(args, io, (home) => home.reopenHooks(reopening), { hooks: true });
+    await withHomeAccess(args, io, (home) => reopenSession(home, reopening), { hooks: true });
     const text = `the session of ${reopening.run} goes on`;
     await io.stdout.write(args.flag('json') ? jsonLine(reopening) : `${escapeText(text)}\n`);
     return 0;
   },
 };
+
+/** @throws what `HookGate.reopen` throws; UsageError if the process decides no calls of coding agents */
+async function reopenSession({ hooks, owner }: HomeAccess, reopening: HookReopening): Promise<void> {
+  if (owner !== null) await owner.request({ op: 'reopen_hooks', reopening }, EmptyResult);
+  else if (hooks !== null) await hooks.reopen(reopening);
+  else throw usageError('this process decides no calls of coding agents');
+}

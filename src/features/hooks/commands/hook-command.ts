@@ -1,6 +1,6 @@
 import { usageError } from '../../../core/errors.js';
 import { CLIENTS } from '../hook-event.js';
-import { HOOK_TIMEOUT_MS } from '../../../interfaces/cli/hook/hook-arguments.js';
+import { HOOK_TIMEOUT_MS } from './program/hook-arguments.js';
 import { CASE_DEFAULT } from '../../../interfaces/cli/options/case-default.js';
 import type { CliCommand } from '../../../interfaces/cli/command.js';
 

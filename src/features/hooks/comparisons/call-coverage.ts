@@ -2,23 +2,10 @@
 // The page and the command count it from the same rows.
 
 import { isTerminal } from '../../../core/contract/run/run-state.js';
+import { AS_REPORTED } from '../../../core/contract/inspection/as-reported.js';
 import { NEEDS_APPROVAL } from '../../../core/contract/inspection/needs-approval.js';
 import type { EventRow } from '../../../core/contract/inspection/inspection.js';
-
-/** The beginning of the id of an input that records a call without a decision. */
-export const UNGATED_INPUT = 'ungated:';
-
-/** The beginning of the id of an input that records calls denied without a decision; their number follows. */
-export const UNDECIDED_INPUT = 'undecided:';
-
-/** The labels of inputs that record calls of coding agents. */
-export const HOOK_CALL = 'hook call';
-export const UNGATED_CALL = 'ungated call';
-/** With their number. */
-const UNDECIDED_CALLS = 'undecided calls ';
-export const undecidedLabel = (input_id: string): string => `${UNDECIDED_CALLS}${input_id.split(':')[1] ?? ''}`;
-/** The end of the label of an outcome that the client has reported, and the platform has not seen. */
-export const AS_REPORTED = ', as reported';
+import { HOOK_CALL, UNDECIDED_CALLS, UNGATED_CALL } from './call-labels.js';
 
 /** Counts of the calls of one session. */
 export interface CallCoverage {

@@ -9,7 +9,7 @@ import type { ReportMatch } from '../../../core/contract/run/report-origin.js';
 import type { TreeEngine } from '../../../engine/tree-engine.js';
 import { RunError } from '../../../core/errors.js';
 import { canonicalJson } from '../../../core/contract/canonical-json.js';
-import { UNDECIDED_INPUT, UNGATED_INPUT } from '../comparisons/call-coverage.js';
+import { UNDECIDED_INPUT, UNGATED_INPUT } from '../comparisons/call-labels.js';
 import { totalOf, type UndecidedCounts } from '../undecided-calls.js';
 import { proposalIdOf, type CallKey } from '../call-id.js';
 import type { HookOrigin, NativeCall, ReportedOutcome, Client } from '../hook-event.js';

@@ -248,6 +248,13 @@ export class HookGate {
   }
 }
 
+declare module '../../../runtime/host-feature.js' {
+  interface AddedMembers {
+    /** The gate for coding agents; null without the option `hooks`. */
+    readonly hooks: HookGate | null;
+  }
+}
+
 interface Incoming {
   readonly client: Client;
   readonly dialect: Dialect;

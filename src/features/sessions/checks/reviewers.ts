@@ -70,6 +70,13 @@ export type ReviewCallback = (
   context: Pick<EffectContext, 'signal'>,
 ) => ReviewAnswer | Promise<ReviewAnswer>;
 
+declare module '../../../runtime/host-feature.js' {
+  interface AddedOptions {
+    /** Reviews the result of a session's phase, for gates whose reviewer is `callback`. */
+    readonly reviewer?: ReviewCallback;
+  }
+}
+
 /** The context and the timeout of a callback. */
 export interface ReviewCall extends Omit<EffectContext, 'signal'> {
   readonly timeout_ms: number;

@@ -15,7 +15,7 @@ import { RunError, UsageError } from '../../../core/errors.js';
 import type { Sessions, SessionCaller, SessionSummary, TaskDetails } from '../sessions.js';
 import { AGENT_DEFAULTS } from '../../../runtime/agents/open-input.js';
 import type { AgentIdentity } from '../../../interfaces/mcp/run-gateway.js';
-import type { SessionDefaults, SessionOptions } from '../session-tool-options.js';
+import type { SessionDefaults, SessionOptions } from '../sessions.js';
 import { findSpecFile, resolveSpecFolder } from '../spec/spec-folder.js';
 import { ReviewArguments, TaskArguments, VerificationArguments } from './session-tool-schemas.js';
 

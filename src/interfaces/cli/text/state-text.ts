@@ -1,14 +1,14 @@
-// Formats the past state of every run and session as a table for people.
+// Formats the past state of every run, and of what features have opened, as tables for people.
 
 import { nameInLedger } from '../../../core/contract/entry-name.js';
 import { isTerminal } from '../../../core/contract/run/run-state.js';
 import type { LedgerState, RunSnapshot } from '../../../kernel/replay/ledger-state.js';
-import type { SessionSnapshot } from '../../../features/sessions/tree/session-of.js';
+import type { StateTable } from '../command.js';
 import { countText, escapeText } from './terminal.js';
 
-/** Counts ended runs; lists them only if `all` is true. */
-export function stateText(state: LedgerState, all: boolean): string {
-  const { until, through, time, trees, runs, sessions, not_recomputed: lost = [], needs } = state;
+/** Counts ended runs; lists them only if `all` is true. The tables of features follow that of runs. */
+export function stateText(state: LedgerState, all: boolean, added: readonly StateTable[]): string {
+  const { until, through, time, trees, runs, not_recomputed: lost = [], needs } = state;
   const shownRuns = all ? runs : runs.filter(({ state }) => !isTerminal(state));
   const named =
     through === until
@@ -17,7 +17,7 @@ export function stateText(state: LedgerState, all: boolean): string {
   const lines = [
     `after ${named}${time === null ? '' : ` (${time})`}: ${countText(trees.begun, 'tree')}, ${trees.ended} of them ended`,
     ...alignColumns(['run', 'kind', 'state', 'at', 'since'], shownRuns.map(runRow)),
-    ...alignColumns(['session', 'status', 'why', 'outstanding step', 'tasks done'], sessions.map(sessionRow)),
+    ...added.flatMap(({ head, rows }) => alignColumns(head, rows(state))),
     ...(all ? [] : endedLines(runs)),
     ...lost.map((tree_id) => `not recomputed: the runs of ${tree_id}: ${needs ?? 'their content is not available'}`),
     ...(needs === undefined || lost.length > 0 ? [] : [`not checked: ${needs}`]),
@@ -31,14 +31,6 @@ const runRow = ({ run_id, kind, state, reason, step, at, since }: RunSnapshot): 
   reason ?? state,
   `${step === null ? '' : `step ${step}: `}${at ?? '-'}`,
   nameInLedger(since),
-];
-
-const sessionRow = (session: SessionSnapshot): readonly string[] => [
-  session.session_id,
-  session.status,
-  session.pause_reason ?? session.failure_reason ?? '-',
-  session.outstanding === null ? '-' : `${session.outstanding.step_id} (${session.outstanding.type})`,
-  String(session.tasks_done),
 ];
 
 /** The number of ended runs per state. */

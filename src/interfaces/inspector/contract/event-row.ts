@@ -3,14 +3,6 @@
 // must be listed too: no text makes these functions throw.
 
 import type { Entry, RunCreated } from '../../../core/contract/run/entry.js';
-import {
-  AS_REPORTED,
-  HOOK_CALL,
-  UNDECIDED_INPUT,
-  undecidedLabel,
-  UNGATED_CALL,
-  UNGATED_INPUT,
-} from '../../../features/hooks/comparisons/call-coverage.js';
 import type {
   ClientSession,
   RunCreationFacts,
@@ -19,8 +11,11 @@ import type {
   RowTuple,
   Tone,
 } from '../../../core/contract/inspection/inspection.js';
+import { AS_REPORTED } from '../../../core/contract/inspection/as-reported.js';
 import { APPROVAL_RULE, NEEDS_APPROVAL, needsApproval } from '../../../core/contract/inspection/needs-approval.js';
 import { RUN_STATES, stateAfterEvent, type RunState } from '../../../core/contract/run/run-state.js';
+import type { ProposalLabel } from '../../../core/contract/inspection/proposal-label.js';
+import { PROPOSAL_LABELS } from '../../../features/feature-labels.js';
 
 /** The row of an entry, made from its canonical text. A text that is not an entry gets a row that says so. */
 export function toEventRow(text: string, log_index: number, leaf_hash: string): EventRow {
@@ -128,9 +123,7 @@ function inputLabel(body: EntryOf<'input'>['body']): string {
     case 'start_run':
       return `start_run ${body.run_kind}`;
     case 'proposal':
-      if (body.prompt?.artifact_kind !== 'hook_event') return body.kind;
-      if (body.input_id.startsWith(UNDECIDED_INPUT)) return undecidedLabel(body.input_id);
-      return body.input_id.startsWith(UNGATED_INPUT) ? UNGATED_CALL : HOOK_CALL;
+      return proposalLabel(body);
     case 'vote':
       return `vote ${body.decision}`;
     case 'resolve':
@@ -144,6 +137,15 @@ function inputLabel(body: EntryOf<'input'>['body']): string {
     default:
       return commandLabel(body);
   }
+}
+
+/** A loop, because a page makes a hundred thousand rows while its user waits. */
+function proposalLabel(body: Parameters<ProposalLabel>[0]): string {
+  for (const labelOf of PROPOSAL_LABELS) {
+    const label = labelOf(body);
+    if (label !== null) return label;
+  }
+  return body.kind;
 }
 
 /** A command to a feature has a name. */

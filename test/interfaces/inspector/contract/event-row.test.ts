@@ -146,10 +146,17 @@ test('runs in a browser: its only run-time imports are names', () => {
   const values = (path: string): string[] =>
     parse(path).statements.flatMap((node) => (/^import (?!type)/.test(node.getText()) ? [node.getText()] : []));
   expect(values('src/interfaces/inspector/contract/event-row.ts').map((text) => /'(.+)'/.exec(text)?.[1])).toEqual([
-    '../../../features/hooks/comparisons/call-coverage.js',
+    '../../../core/contract/inspection/as-reported.js',
     '../../../core/contract/inspection/needs-approval.js',
     '../../../core/contract/run/run-state.js',
+    '../../../features/feature-labels.js',
   ]);
-  for (const path of ['src/core/contract/run/run-state.ts', 'src/core/contract/inspection/needs-approval.ts'])
+  expect(values('src/features/feature-labels.ts')).toHaveLength(1);
+  for (const path of [
+    'src/core/contract/inspection/as-reported.ts',
+    'src/core/contract/inspection/needs-approval.ts',
+    'src/core/contract/run/run-state.ts',
+  ])
     expect(importsOf(parse(path))).toEqual([]);
+  expect(values('src/features/hooks/comparisons/call-labels.ts')).toEqual([]);
 });

@@ -2,7 +2,8 @@
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { AS_REPORTED, HOOK_CALL, UNGATED_CALL } from '../../../../src/features/hooks/comparisons/call-coverage.js';
+import { AS_REPORTED } from '../../../../src/core/contract/inspection/as-reported.js';
+import { HOOK_CALL, UNGATED_CALL } from '../../../../src/features/hooks/comparisons/call-labels.js';
 import { packRows } from '../../../../src/interfaces/inspector/contract/event-row.js';
 import type {
   RunCreationFacts,
@@ -36,7 +37,7 @@ import {
   Path,
 } from '../../../../src/interfaces/inspector/page/store/path.js';
 import { ProofTracker } from '../../../../src/interfaces/inspector/page/store/proof-tracker.js';
-import { countCoverage } from '../../../../src/interfaces/inspector/page/store/rows/count-coverage.js';
+import { countCoverage } from '../../../../src/features/hooks/page/count-coverage.js';
 import { Rows } from '../../../../src/interfaces/inspector/page/store/rows/rows.js';
 import { Runs, stateOf, type Run } from '../../../../src/interfaces/inspector/page/store/rows/runs.js';
 import { listSpans } from '../../../../src/interfaces/inspector/page/store/rows/spans.js';

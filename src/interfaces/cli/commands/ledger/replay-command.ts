@@ -7,7 +7,9 @@ import {
   type ReplayReport,
   type ReplayVerdict,
 } from '../../../../kernel/replay/replay.js';
+import type { LedgerState } from '../../../../kernel/replay/ledger-state.js';
 import { stateAt } from '../../../../kernel/replay/state-at.js';
+import { FEATURES } from '../../../../features/declare-features.js';
 import { commandUsageError } from '../../arguments.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
 import { exitOneIfTampered } from '../../exit-code.js';
@@ -107,8 +109,12 @@ async function showState(text: string, operand: string | undefined, args: Comman
       : await withEvidenceBundle(file, args, io, async (bundle) =>
           stateAt(bundle, null, { until: await untilIn(bundle) }),
         );
-  await io.stdout.write(args.flag('json') ? jsonLine(state) : stateText(state, args.flag('all')));
+  await io.stdout.write(args.flag('json') ? jsonLine(state) : await textOfState(state, args.flag('all')));
   return state.not_recomputed === undefined && state.needs === undefined ? 0 : 4;
+}
+
+async function textOfState(state: LedgerState, all: boolean): Promise<string> {
+  return stateText(state, all, await Promise.all(FEATURES.flatMap(({ stateTable }) => stateTable?.() ?? [])));
 }
 
 /** The seq in the tree of a run, which a bare number names, because the run is given. */

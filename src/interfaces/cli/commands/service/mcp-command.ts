@@ -1,10 +1,9 @@
-import { resolve } from 'node:path';
 import { drawToken, storeToken } from '../../../../stores/keys/access-token.js';
-import { POSTURES, SESSION_ROLES } from '../../../../features/sessions/contract/session.js';
-import type { McpService, SessionOptions } from '../../../mcp/index.js';
+import type { McpService } from '../../../mcp/index.js';
 import { AGENT_OPTIONS, parseAgentOptions } from '../../agent-command.js';
 import { quoteArgument, commandUsageError, parseCount, parseHostPort } from '../../arguments.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
+import { TOOL_OPTIONS } from '../../options/added-options.js';
 import { findContractFolder, homeOf } from '../../options/folders.js';
 import { NEW_RUNS_OPTION } from '../../options/new-runs.js';
 import { REPORT_OPTIONS } from '../../options/report-options.js';
@@ -35,13 +34,11 @@ export const mcp: CliCommand = {
       help: 'accept requests of pages from this origin; may be repeated',
     },
     ...TLS_OPTIONS,
-    { name: 'specs', value: 'DIR', help: 'a folder of specs that agents may work through, named by their ids' },
-    { name: 'inline-specs', help: 'accept specs from agents; danger: the commands in them are executed' },
-    { name: 'session-role', value: 'ROLE', help: `the session role of agents (default ${SESSION_ROLES[0]})` },
+    ...(TOOL_OPTIONS?.mcp.middle ?? []),
     NEW_RUNS_OPTION,
     LEDGER_FAILURE_OPTION,
     ...REPORT_OPTIONS,
-    { name: 'posture', value: 'HOW', help: `the posture of sessions that agents start: ${POSTURES.join(', ')}` },
+    ...(TOOL_OPTIONS?.mcp.end ?? []),
   ],
   notes: [
     'On stdin and stdout, the agent run ends when the input ends. If this process is killed, the run stays active, and',
@@ -52,7 +49,7 @@ export const mcp: CliCommand = {
     const address = args.flag('http') ? parseAddress(args) : null;
     if (address === null && args.operands.length > 0) throw commandUsageError(mcp, 'HOST:PORT needs --http');
     const agent = parseAgentOptions(mcp, args);
-    const sessions = parseSessionOptions(args, io);
+    const toolOptions = TOOL_OPTIONS?.parse(mcp, args, io);
     const newRunsMax = parseCount(mcp, args, NEW_RUNS_OPTION.name);
     const serve = async (home: HomeAccess, life: ServiceLife): Promise<ExitCode> => {
       // Loaded here, because no other command needs it.
@@ -60,7 +57,7 @@ export const mcp: CliCommand = {
       const { localTurnpike: here } = home;
       const policy = here === null ? { contract: findContractFolder(args, io).path } : { policy: () => here.policy() };
       const limit = newRunsMax === undefined ? {} : { newRunsMax };
-      const service = mcpService({ turnpike: home, ...policy, agent, log: life.io.log, sessions, ...limit });
+      const service = mcpService({ turnpike: home, ...policy, agent, log: life.io.log, ...toolOptions, ...limit });
       return address === null
         ? serveOverStdio(service, home, args, life.io, life)
         : serveOverHttp(service, home, address, args, life.io, life);
@@ -136,25 +133,4 @@ function parseAddress(args: CommandArguments): Address {
   if (address === null) throw commandUsageError(mcp, `${quoteArgument(text)} is not a valid HOST:PORT`);
   if (LOOPBACK.test(address.host) || args.flag('remote')) return address;
   throw commandUsageError(mcp, `other machines can reach ${quoteArgument(address.host)}: add --remote to allow that`);
-}
-
-function parseSessionOptions(args: CommandArguments, io: Io): SessionOptions {
-  const role = parseChoice(args, 'session-role', SESSION_ROLES);
-  const posture = parseChoice(args, 'posture', POSTURES);
-  const specs = args.text('specs');
-  return {
-    inlineSpecs: args.flag('inline-specs'),
-    ...(role === undefined ? {} : { role }),
-    ...(specs === undefined ? {} : { specs: resolve(io.cwd, specs) }),
-    ...(posture === undefined ? {} : { settings: { posture } }),
-  };
-}
-
-function parseChoice<T extends string>(args: CommandArguments, name: string, known: readonly T[]): T | undefined {
-  const value = args.text(name);
-  const found = known.find((one) => one === value);
-  if (value !== undefined && found === undefined) {
-    throw commandUsageError(mcp, `--${name} takes ${known.join(', ')}, not ${quoteArgument(value)}`);
-  }
-  return found;
 }

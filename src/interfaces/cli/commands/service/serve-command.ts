@@ -1,7 +1,7 @@
 import { usageError } from '../../../../core/errors.js';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { limitHeapGrowth } from '../../../../system/heap-growth.js';
 import { nanoidIds } from '../../../../system/nanoid-ids.js';
 import { readBuiltPage } from '../../../inspector/page-folder.js';
@@ -12,7 +12,7 @@ import type { Turnpike } from '../../../../host/turnpike.js';
 import { parseCount, parsePort } from '../../arguments.js';
 import { NO_OPERANDS, type CommandArguments, type CliCommand, type ExitCode } from '../../command.js';
 import { homeOf } from '../../options/folders.js';
-import { CALLER_OPTIONS } from '../../options/added-options.js';
+import { CALLER_OPTIONS, TOOL_OPTIONS } from '../../options/added-options.js';
 import type { LocalWorker } from '../../store/open-worker.js';
 import { parseTlsOptions, TLS_OPTIONS } from '../../options/tls-options.js';
 import { REPORT_OPTIONS } from '../../options/report-options.js';
@@ -76,8 +76,7 @@ export const serve: CliCommand = {
     { name: 'demo', help: 'serve a temporary home directory with demonstration agents; deleted at the end' },
     { name: 'xstate-inspect', value: 'PORT', help: 'also serve viewers of @xstate/inspect on this port' },
     NEW_RUNS_OPTION,
-    { name: 'specs', value: 'DIR', help: 'a folder of specs for new sessions, named by their ids' },
-    { name: 'inline-specs', help: 'accept specs in requests; danger: the commands in them are executed' },
+    ...(TOOL_OPTIONS?.serve ?? []),
     ...REPORT_OPTIONS,
   ],
   notes: [
@@ -165,7 +164,6 @@ async function serveHome(
   // Installed before the address is printed: a reader of the address may stop the command at once.
   life.stop();
   const temporaryToken = args.flag('stored-tokens') ? null : createTemporaryToken(args);
-  const specs = args.text('specs');
   const newRunsMax = parseCount(serve, args, NEW_RUNS_OPTION.name);
   const identity = CALLER_OPTIONS?.parse(serve, args, io);
   const server = await serveTurnpike({
@@ -177,10 +175,7 @@ async function serveHome(
     ...(identity === undefined ? {} : { identity }),
     hosts: args.list('allow-host'),
     origins: args.list('allow-origin'),
-    sessions: {
-      inlineSpecs: args.flag('inline-specs'),
-      ...(specs === undefined ? {} : { specs: resolve(io.cwd, specs) }),
-    },
+    ...TOOL_OPTIONS?.parse(serve, args, io),
     ...(page === null ? {} : { page }),
     ...(newRunsMax === undefined ? {} : { newRunsMax }),
     ...(worker === null

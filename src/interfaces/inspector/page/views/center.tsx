@@ -1,18 +1,11 @@
 // The selected run: its place in the tree, its state, and one of several views of it.
 
 import type { ComponentChildren } from 'preact';
-import { useMemo } from 'preact/hooks';
-import { coverageText } from '../../../../features/hooks/comparisons/call-coverage.js';
-import {
-  REPOSITORY_SINCE,
-  missingComparisonTexts,
-} from '../../../../features/hooks/comparisons/missing-comparisons.js';
+import { RUN_LINES, SESSION_PANELS } from '../../../../features/feature-panels.js';
 import { useStore } from './common/context.js';
 import { Icon, ToneIcon } from './common/icons.js';
-import { VisibleText } from './common/text.js';
 import { Machine } from './chart/machine.js';
 import { PhaseRail } from './phase-rail.js';
-import { SessionPanel } from './session-panel.js';
 import { StepChips } from './step-chips.js';
 import { StepStoryPanel } from './events/step-story-panel.js';
 import { Waterfall } from './waterfall.js';
@@ -20,7 +13,6 @@ import { trackSignals } from '../store/track-signals.js';
 import type { Tab } from '../store/address.js';
 import { firstEntryOf, kindOf, shortId, displayStateOf, type Run } from '../store/rows/runs.js';
 import { hueOf } from '../store/rows/worst-tones.js';
-import { countCoverage } from '../store/rows/count-coverage.js';
 import { ancestorsOf } from '../store/rows/run-tree-lines.js';
 
 export function Center() {
@@ -31,7 +23,9 @@ export function Center() {
   return (
     <section class="center" aria-label="Run">
       <Crumbs run={run} />
-      <CoverageLine run={run} />
+      {RUN_LINES.map((Line) => (
+        <Line run={run} />
+      ))}
       <Tabs run={run} />
       {(tab === 'step' || tab === 'story') && <PhaseRail run={run} />}
       <div
@@ -44,7 +38,7 @@ export function Center() {
         {(tab === 'run' || tab === 'step') && <Machine run={run} />}
         {tab === 'story' && <StepStoryPanel run={run} />}
         {tab === 'time' && <Waterfall run={run} />}
-        {tab === 'session' && <SessionPanel run={run} />}
+        {tab === 'session' && SESSION_PANELS.map((Panel) => <Panel run={run} />)}
       </div>
     </section>
   );
@@ -97,28 +91,6 @@ function Crumbs({ run }: { readonly run: Run }) {
   );
 }
 
-/** For a session of a coding agent: its client, its calls, what is known of their outcomes, and the gaps. */
-function CoverageLine({ run }: { readonly run: Run }) {
-  const store = useStore();
-  const { at } = store.cursor.value;
-  trackSignals(store.rev);
-  const root = store.runs.get(run.tree);
-  const main = root?.children.map((key) => store.rows.creations.get(key)).find((born) => born?.client);
-  const end = Math.min(at, store.runs.lastOfTree(run.tree));
-  const coverage = useMemo(
-    () => (root === null || main === undefined ? null : countCoverage(store.rows, store.runs, root, end)),
-    [store.rows, store.runs, root, main, end],
-  );
-  if (coverage === null || !main?.client) return null;
-  const { name, version, session, uncompared } = main.client;
-  const missing = [...missingComparisonTexts(uncompared), REPOSITORY_SINCE];
-  return (
-    <p class="coverage" role="note" data-revision={store.revision.value}>
-      <b>{name}</b> {version} session <VisibleText text={session} />: {coverageText(coverage, missing)}
-    </p>
-  );
-}
-
 /** The actor, role, lane and case of the run. */
 function RunFacts({ run }: { readonly run: Run }) {
   const born = useStore().rows.creations.get(run.key);
@@ -138,7 +110,7 @@ function Tabs({ run }: { readonly run: Run }) {
   const step = agent ? store.stepShown() : 0;
   const stepSuffix = step > 0 ? ` · #${step}` : '';
   const session = store.runs.get(run.tree);
-  const inSession = session !== null && kindOf(store.rows, session) === 'session';
+  const inSession = SESSION_PANELS.length > 0 && session !== null && kindOf(store.rows, session) === 'session';
   return (
     <div class="tabs" data-revision={agent ? store.courses.revisionOf(run) : store.revision.value}>
       <div role="tablist" aria-label="Views">

@@ -1,6 +1,6 @@
 // The arguments of `turnpike hook`, without the parser of the other commands, which takes longer to load.
 
-import { CASE_DEFAULT } from '../options/case-default.js';
+import { CASE_DEFAULT } from '../../../../interfaces/cli/options/case-default.js';
 
 /** The values of a call of `turnpike hook`. */
 export interface HookArguments {

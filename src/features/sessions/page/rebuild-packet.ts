@@ -1,15 +1,10 @@
 // Rebuilds a packet from its materials and compares it with its hash. So the page shows what the agent received, or
 // says that it does not. Materials are content: a service records readings of them.
 
-import { canonicalJson } from '../../../../core/contract/canonical-json.js';
-import type { Packet, PacketMaterial } from '../../contract/session-view.js';
-import {
-  stepPacket,
-  type GateFinding,
-  type NextStep,
-  type SessionSpec,
-} from '../../../../features/sessions/contract/step-packet.js';
-import { hex, type Hash } from '../worker/compact-range.js';
+import { canonicalJson } from '../../../core/contract/canonical-json.js';
+import type { Packet, PacketMaterial } from '../../../interfaces/inspector/contract/session-view.js';
+import { stepPacket, type GateFinding, type NextStep, type SessionSpec } from '../contract/step-packet.js';
+import { hex, type Hash } from '../../../interfaces/inspector/page/worker/compact-range.js';
 
 export interface RebuiltPacket {
   readonly step: NextStep;

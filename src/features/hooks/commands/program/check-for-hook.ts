@@ -1,9 +1,9 @@
 // What only a process of the client knows of it: its version, and the variables by which it finds its settings. The
 // service looks at the settings itself, so that a changed hook program cannot answer for itself.
 
-import { findClientVersion } from '../../../features/hooks/client-files/client-version.js';
-import { CLIENT_PROGRAMS, SETTINGS_VARIABLES } from '../../../features/hooks/clients/client-programs.js';
-import { CLIENTS } from '../../../features/hooks/hook-event.js';
+import { findClientVersion } from '../../client-files/client-version.js';
+import { CLIENT_PROGRAMS, SETTINGS_VARIABLES } from '../../clients/client-programs.js';
+import { CLIENTS } from '../../hook-event.js';
 
 /** What the hook reports of its client. */
 export interface FoundClient {

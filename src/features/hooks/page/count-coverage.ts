@@ -1,8 +1,8 @@
 // The coverage of a session of a coding agent, up to a position.
 
-import { CoverageCounter, type CallCoverage } from '../../../../../features/hooks/comparisons/call-coverage.js';
-import type { Rows } from './rows.js';
-import type { Run, Runs } from './runs.js';
+import { CoverageCounter, type CallCoverage } from '../comparisons/call-coverage.js';
+import type { Rows } from '../../../interfaces/inspector/page/store/rows/rows.js';
+import type { Run, Runs } from '../../../interfaces/inspector/page/store/rows/runs.js';
 
 /** @returns null for a tree without calls of a coding agent before the position */
 export function countCoverage(rows: Rows, runs: Runs, root: Run, at: number): CallCoverage | null {

@@ -2,20 +2,20 @@
 // materials.
 
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { canonicalJson } from '../../../../../src/core/contract/canonical-json.js';
-import { sha256 } from '../../../../../src/core/contract/artifact-ref.js';
+import { canonicalJson } from '../../../../src/core/contract/canonical-json.js';
+import { sha256 } from '../../../../src/core/contract/artifact-ref.js';
 import type {
   Packet,
   PacketMaterial,
   SessionView,
-} from '../../../../../src/interfaces/inspector/contract/session-view.js';
-import type { NextStep, SessionAnswer } from '../../../../../src/features/sessions/contract/session-answer.js';
-import type { SessionSpec } from '../../../../../src/features/sessions/contract/session-spec.js';
-import { rebuildPacket } from '../../../../../src/interfaces/inspector/page/data/rebuild-packet.js';
-import { homeInspectorSource } from '../../../../../src/interfaces/inspector/ledger-inspector-source.js';
-import type { InspectorSource } from '../../../../../src/interfaces/inspector/inspector-source.js';
-import { Bench } from '../../../../fixtures/bench.js';
-import { proposal } from '../../../../fixtures/tree.js';
+} from '../../../../src/interfaces/inspector/contract/session-view.js';
+import type { NextStep, SessionAnswer } from '../../../../src/features/sessions/contract/session-answer.js';
+import type { SessionSpec } from '../../../../src/features/sessions/contract/session-spec.js';
+import { rebuildPacket } from '../../../../src/features/sessions/page/rebuild-packet.js';
+import { homeInspectorSource } from '../../../../src/interfaces/inspector/ledger-inspector-source.js';
+import type { InspectorSource } from '../../../../src/interfaces/inspector/inspector-source.js';
+import { Bench } from '../../../fixtures/bench.js';
+import { proposal } from '../../../fixtures/tree.js';
 
 const ANNA = { actor: 'anna', role: 'maintainer' } as const;
 const RUNNER = { actor: 'agent', role: 'autonomy_runner' } as const;

@@ -1,18 +1,22 @@
 // A step as the agent received it: its facts from the ledger and, on request, its text. The text is rebuilt from the
 // materials and compared with the hash of the packet.
 
-import { nameInLedger } from '../../../../../core/contract/entry-name.js';
+import { nameInLedger } from '../../../core/contract/entry-name.js';
 import { useState } from 'preact/hooks';
-import type { Packet, PacketMaterial } from '../../../contract/session-view.js';
-import type { NextStep } from '../../../../../features/sessions/contract/step-packet.js';
-import { isReadingAllowed, useStore } from '../common/context.js';
-import { READING_NOTICE, showContent, WithheldNotice } from './artifact-content.js';
-import { shortenHash, UntrustedText, VisibleText } from '../common/text.js';
-import { useAnswer } from '../common/use-answer.js';
-import { hasContentHash } from '../../data/row-text.js';
-import { rebuildPacket } from '../../data/rebuild-packet.js';
-import type { Store } from '../../store/store.js';
-import { hex, browserSha256 } from '../../worker/compact-range.js';
+import type { Packet, PacketMaterial } from '../../../interfaces/inspector/contract/session-view.js';
+import type { NextStep } from '../contract/step-packet.js';
+import { isReadingAllowed, useStore } from '../../../interfaces/inspector/page/views/common/context.js';
+import {
+  READING_NOTICE,
+  showContent,
+  WithheldNotice,
+} from '../../../interfaces/inspector/page/views/events/artifact-content.js';
+import { shortenHash, UntrustedText, VisibleText } from '../../../interfaces/inspector/page/views/common/text.js';
+import { useAnswer } from '../../../interfaces/inspector/page/views/common/use-answer.js';
+import { hasContentHash } from '../../../interfaces/inspector/page/data/row-text.js';
+import { rebuildPacket } from './rebuild-packet.js';
+import type { Store } from '../../../interfaces/inspector/page/store/store.js';
+import { hex, browserSha256 } from '../../../interfaces/inspector/page/worker/compact-range.js';
 
 interface PacketProps {
   readonly packet: Packet;

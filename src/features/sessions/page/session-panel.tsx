@@ -1,14 +1,14 @@
 // A session: its phases with their gates and tasks, and its outstanding step.
 
-import { nameInLedger } from '../../../../core/contract/entry-name.js';
+import { nameInLedger } from '../../../core/contract/entry-name.js';
 import { useRef } from 'preact/hooks';
-import type { Packet, SessionView } from '../../contract/session-view.js';
-import { useStore } from './common/context.js';
-import { PacketLine } from './events/packet.js';
-import { useAnswer } from './common/use-answer.js';
-import { formatCount, VisibleText } from './common/text.js';
-import type { Run } from '../store/rows/runs.js';
-import { sessionKey } from '../store/session-views.js';
+import type { Packet, SessionView } from '../../../interfaces/inspector/contract/session-view.js';
+import { useStore } from '../../../interfaces/inspector/page/views/common/context.js';
+import { PacketLine } from './packet.js';
+import { useAnswer } from '../../../interfaces/inspector/page/views/common/use-answer.js';
+import { formatCount, VisibleText } from '../../../interfaces/inspector/page/views/common/text.js';
+import type { Run } from '../../../interfaces/inspector/page/store/rows/runs.js';
+import { sessionKey } from '../../../interfaces/inspector/page/store/session-views.js';
 
 export function SessionPanel({ run }: { readonly run: Run }) {
   const store = useStore();

@@ -6,10 +6,10 @@
 import { createConnection } from 'node:net';
 import { join, resolve } from 'node:path';
 import { userInfo } from 'node:os';
-import { isJsonObject, readJson } from '../../../core/contract/json.js';
-import { CLIENTS, type Client, type UndecidedReason } from '../../../features/hooks/hook-event.js';
-import { isCallIn, sessionIn, totalOf, type UndecidedCounts } from '../../../features/hooks/undecided-calls.js';
-import { CountFiles } from '../../../features/hooks/gate/count-files.js';
+import { isJsonObject, readJson } from '../../../../core/contract/json.js';
+import { CLIENTS, type Client, type UndecidedReason } from '../../hook-event.js';
+import { isCallIn, sessionIn, totalOf, type UndecidedCounts } from '../../undecided-calls.js';
+import { CountFiles } from '../../gate/count-files.js';
 import { hookArguments, type HookArguments } from './hook-arguments.js';
 
 /** The longest event of a client, in bytes. */
