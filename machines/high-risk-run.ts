@@ -10,7 +10,8 @@ import type { Person } from '../src/core/contract/person.js';
 import { LATEST_TIMESTAMP_MS, type Actor } from '../src/core/contract/shapes.js';
 import type { JsonObject } from '../src/core/contract/json.js';
 import { canonicalJson } from '../src/core/contract/canonical-json.js';
-import { type ArtifactRef, sha256 } from '../src/core/contract/artifact-ref.js';
+import { type ArtifactRef } from '../src/core/contract/artifact-ref.js';
+import { sha256 } from '../src/core/contract/hash.js';
 import type { WriteMode } from '../src/core/contract/policy/lanes.js';
 import type { RunContext } from '../src/core/contract/run/run-context.js';
 import {

@@ -7,7 +7,7 @@ import {
   type EffectResult,
   type SandboxRequest,
 } from '../core/contract/run/effect.js';
-import { sha256 } from '../core/contract/artifact-ref.js';
+import { sha256 } from '../core/contract/hash.js';
 import {
   DecisionFact,
   type DecisionQuery,

@@ -4,7 +4,8 @@
 import type { AnyStateMachine } from 'xstate';
 import { FLAGS, flagsOf, NO_FLAGS, type Flags } from '../../machines/flags.js';
 import { createMachines, machineDefinitions, type Machines } from '../../machines/index.js';
-import { isWithheld, type Artifact, type StoredArtifact, sha256 } from '../core/contract/artifact-ref.js';
+import { isWithheld, type Artifact, type StoredArtifact } from '../core/contract/artifact-ref.js';
+import { sha256 } from '../core/contract/hash.js';
 import {
   createCatalogue,
   NO_REGISTRATIONS,

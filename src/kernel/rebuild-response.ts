@@ -1,7 +1,7 @@
 import { authorizedResult } from '../../machines/caller-runs/caller-run.js';
 import { messageOf, type Fault } from '../core/contract/fault.js';
 import { HASHED_PREFIX } from '../core/contract/free-text.js';
-import { sha256 } from '../core/contract/artifact-ref.js';
+import { sha256 } from '../core/contract/hash.js';
 import type { JsonObject } from '../core/contract/json.js';
 import type { Exposure } from '../core/contract/run/response.js';
 import type { StepTrace } from '../core/contract/run/step-trace.js';

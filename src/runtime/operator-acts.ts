@@ -2,7 +2,8 @@
 // executes an allowed act and reports its outcome.
 
 import Type, { type Static, type TObject } from 'typebox';
-import { artifactRef, type Artifact, sha256 } from '../core/contract/artifact-ref.js';
+import { artifactRef, type Artifact } from '../core/contract/artifact-ref.js';
+import { sha256 } from '../core/contract/hash.js';
 import { canonicalJson } from '../core/contract/canonical-json.js';
 import { parseOwnJson } from '../core/contract/json/own-json.js';
 import { isJsonObject, type JsonObject } from '../core/contract/json.js';

@@ -3,7 +3,7 @@
 
 import { lstatSync, mkdirSync, readdirSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { sha256 } from '../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../src/core/contract/hash.js';
 
 /** Occurs in every content outside, and in a name in every folder there. */
 const MARK = 'from-beyond';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { memoryHeadStore } from '../../src/stores/memory/memory-head-store.js';
 import { openPostgresStore } from '../../src/stores/postgres/index.js';
-import { sha256 } from '../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../src/core/contract/hash.js';
 import { EMPTY_HEAD, extendHead } from '../../src/core/ledger/proof/merkle.js';
 import type { SharedLedgerStore } from '../../src/engine/ports/ledger/shared-store.js';
 import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { memoryHeadStore } from '../../src/stores/memory/memory-head-store.js';
 import { openPostgresStore } from '../../src/stores/postgres/index.js';
-import { sha256 } from '../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../src/core/contract/hash.js';
 import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { factsOf } from '../crash/ledger-facts.js';
 import { proposalOf } from '../crash/script.js';

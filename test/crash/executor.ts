@@ -5,7 +5,7 @@ import { linkSync, lstatSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { TEMP_PREFIX } from '../../src/sandbox/files/sandbox-walk.js';
 import type { Effect, EffectResult, SandboxRequest, SandboxFacts } from '../../src/core/contract/run/effect.js';
-import { sha256 } from '../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../src/core/contract/hash.js';
 import type { Sandbox } from '../../src/engine/ports/effects/sandbox.js';
 import type { Hooks } from './fault-points.js';
 import { append, type Places } from './journal.js';

@@ -8,7 +8,7 @@ import { cpSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { caseCipher } from '../../src/stores/keys/case-keys.js';
-import { sha256 } from '../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../src/core/contract/hash.js';
 import { finish, initialised, jsonLines, read, turnpike, write } from '../interfaces/cli/fake-io.js';
 import { builtCommand } from '../fixtures/build.js';
 import { diskFolder } from '../fixtures/temp-folder.js';

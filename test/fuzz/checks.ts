@@ -8,7 +8,7 @@ import {
   POLICY_CAUSES,
   type FaultCode,
 } from '../../src/core/contract/fault.js';
-import { sha256 } from '../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../src/core/contract/hash.js';
 import { stepDecisionOf } from '../../src/core/contract/run/phase.js';
 import { DecisionResponse, DetailedResponse } from '../../src/core/contract/run/response.js';
 import type { StepTrace } from '../../src/core/contract/run/step-trace.js';

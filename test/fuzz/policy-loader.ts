@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { gitBlobId } from '../../src/home/policy/manifest-policy-source.js';
 import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
 import { winstonLog } from '../../src/system/winston-log.js';
-import { sha256 } from '../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../src/core/contract/hash.js';
 import { POLICY_FILES, type PolicyFile } from '../../src/core/contract/policy/pins.js';
 import { PolicyError, RunError } from '../../src/core/errors.js';
 import { checkPolicy, formatFinding, loadPolicy } from '../../src/core/policy/files/check-policy.js';

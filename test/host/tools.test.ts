@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
 import type { AuditEvent } from '../../src/core/contract/run/audit-event.js';
 import { canonicalJson } from '../../src/core/contract/canonical-json.js';
-import { sha256 } from '../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../src/core/contract/hash.js';
 import type { StepTrace } from '../../src/core/contract/run/step-trace.js';
 import { ActionFailedError, ActionNotExecutedError } from '../../src/core/errors.js';
 import { codeOf, defineAction, defineTool, type EffectContext } from '../../src/runtime/effects/define-effects.js';

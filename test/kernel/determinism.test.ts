@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { artifactRef, type Artifact, sha256 } from '../../src/core/contract/artifact-ref.js';
+import { artifactRef, type Artifact } from '../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../src/core/contract/hash.js';
 import type { Decision, TreeInput } from '../../src/kernel/decision.js';
 import { Tree } from '../../src/kernel/tree.js';
 import { sized } from '../fixtures/campaign.js';

@@ -6,7 +6,7 @@ import { toPrivilegedWrite } from '../../machines/mediated-memory.js';
 import type { AuditEvent } from '../../src/core/contract/run/audit-event.js';
 import type { StepTrace } from '../../src/core/contract/run/step-trace.js';
 import { canonicalJson } from '../../src/core/contract/canonical-json.js';
-import { sha256 } from '../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../src/core/contract/hash.js';
 import { authorizePrivileged, EMPTY_LABEL } from '../../src/core/policy/authorize-run.js';
 import { authorizeRequest } from '../../machines/mediated-memory.js';
 import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';

@@ -4,7 +4,7 @@ import { flagsOf, FLAGS } from '../../machines/flags.js';
 import { machineDefinitions } from '../../machines/index.js';
 import { createCatalogue, NO_REGISTRATIONS } from '../../src/core/contract/policy/catalogue.js';
 import { canonicalJson } from '../../src/core/contract/canonical-json.js';
-import { sha256 } from '../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../src/core/contract/hash.js';
 import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';
 import { POLICIES } from '../fixtures/random-tree.js';
 import { AGENT, machinesArtifact, SHIPPED, TreeDriver } from '../fixtures/tree.js';

@@ -3,7 +3,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { prepareHighRiskRun, type StartRunEvent } from '../../machines/high-risk-run.js';
 import type { MediatedRequest } from '../../machines/mediated-memory.js';
-import { artifactRef, sha256 } from '../../src/core/contract/artifact-ref.js';
+import { artifactRef } from '../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../src/core/contract/hash.js';
 import { createCatalogue, type TargetDefinition } from '../../src/core/contract/policy/catalogue.js';
 import type { RunContext } from '../../src/core/contract/run/run-context.js';
 import { EMPTY_LABEL } from '../../src/core/policy/authorize-run.js';

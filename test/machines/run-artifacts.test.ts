@@ -3,7 +3,8 @@
 
 import { describe, expect, test } from '@jest/globals';
 import { withRefs } from '../../machines/run.js';
-import { artifactRef, type Artifact, type ArtifactRef, sha256 } from '../../src/core/contract/artifact-ref.js';
+import { artifactRef, type Artifact, type ArtifactRef } from '../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../src/core/contract/hash.js';
 import { AGENT, CASE, proposal, TREE, TreeDriver } from '../fixtures/tree.js';
 
 const artifact = (kind: Artifact['kind'], text: string): Artifact => ({

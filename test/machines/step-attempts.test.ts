@@ -13,7 +13,8 @@ import {
   spentAmounts,
   stepRequestHash,
 } from '../../machines/step-memory.js';
-import { artifactRef, sha256 } from '../../src/core/contract/artifact-ref.js';
+import { artifactRef } from '../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../src/core/contract/hash.js';
 import { canonicalJson } from '../../src/core/contract/canonical-json.js';
 import { limitsOf, openAccount } from '../../src/core/run/budget-account.js';
 import { UNDECIDED_AUTHORIZATION } from '../../src/core/step/authorization.js';

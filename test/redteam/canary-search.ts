@@ -1,7 +1,7 @@
 // Canaries: texts that occur only in content that a lane withholds, and the search for them in all output.
 
 import { brotliDecompressSync, inflateRawSync, inflateSync } from 'node:zlib';
-import { sha256 } from '../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../src/core/contract/hash.js';
 
 export interface Canary {
   /** The place where it was planted. */

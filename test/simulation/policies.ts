@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gitBlobId } from '../../src/home/policy/manifest-policy-source.js';
-import { sha256 } from '../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../src/core/contract/hash.js';
 import { POLICY_FILES, type Pin, type PinProblem, type PolicyFile } from '../../src/core/contract/policy/pins.js';
 import { PolicyError } from '../../src/core/errors.js';
 import type { LoadedPolicyFile, PolicySource } from '../../src/engine/ports/policy-source.js';

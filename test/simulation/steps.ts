@@ -1,7 +1,7 @@
 // Proposals, their traces and their responses: one of each, consistent with each other (S0-04, D4, C19).
 
 import type { ProposalInput } from '../../src/core/contract/run/entry.js';
-import { sha256 } from '../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../src/core/contract/hash.js';
 import { isTerminal } from '../../src/core/contract/run/run-state.js';
 import type { StepTrace } from '../../src/core/contract/run/step-trace.js';
 import type { History } from './history.js';

@@ -3,7 +3,7 @@
 
 import type { ApprovalRule } from '../../src/core/contract/run/approval.js';
 import { canonicalJson } from '../../src/core/contract/canonical-json.js';
-import { sha256 } from '../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../src/core/contract/hash.js';
 import {
   actOf,
   behalfOf,

@@ -2,7 +2,7 @@
 // S4-60), and one response to every proposal (S2-20).
 
 import { canonicalJson } from '../../src/core/contract/canonical-json.js';
-import { sha256 } from '../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../src/core/contract/hash.js';
 import {
   actOf,
   endOf,

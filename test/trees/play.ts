@@ -2,7 +2,8 @@
 // is stored as in a ledger, with the content of the inputs.
 
 import type { Command } from '../../machines/emission.js';
-import { artifactRef, type Artifact, sha256 } from '../../src/core/contract/artifact-ref.js';
+import { artifactRef, type Artifact } from '../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../src/core/contract/hash.js';
 import type { EffectResult, PathFact } from '../../src/core/contract/run/effect.js';
 import type { ProposalMark, RecordedInput, RunCreated, SeenProposal } from '../../src/core/contract/run/entry.js';
 import type { JsonObject } from '../../src/core/contract/json.js';

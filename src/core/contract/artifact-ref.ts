@@ -2,7 +2,7 @@
 
 import Type, { type Static } from 'typebox';
 import { CaseId, closed, OneOf, RunId, Timestamp } from './shapes.js';
-import { hash } from 'node:crypto';
+import { sha256 } from './hash.js';
 
 /** How a manifest refers to content without containing it (S4-10, S4-83). The SHA-256 of content is its address. */
 export const ArtifactRef = Type.Object(
@@ -121,9 +121,3 @@ export function artifactRef(artifact: StoredArtifact): ArtifactRef {
     ? { artifact_id, artifact_kind: kind, hash_sha256: hash, byte_size, scope: 'system' }
     : { artifact_id, artifact_kind: kind, hash_sha256: hash, byte_size, scope: 'case', case_id };
 }
-
-/**
- * SHA-256 of bytes, or of the UTF-8 form of a string.
- * @returns 64 lower-case hex digits
- */
-export const sha256 = (bytes: string | Uint8Array): string => hash('sha256', bytes, 'hex');

@@ -1,7 +1,7 @@
 // Keeps free text out of the ledger's entries (S4-62, C90). Entries outlive the erasure of a case, so they hold codes,
 // hashes and identifiers only; texts of people and agents are stored in artifacts of the case.
 
-import { sha256 } from './artifact-ref.js';
+import { sha256 } from './hash.js';
 
 /** The recorded reasons of a cancellation. A caller's own words are a note, recorded as an artifact. */
 export const CANCEL_REASONS = [

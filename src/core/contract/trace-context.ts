@@ -1,6 +1,6 @@
 // W3C trace context: its text, and the ids of a run tree's trace. It authorises nothing and is never recorded.
 
-import { sha256 } from './artifact-ref.js';
+import { sha256 } from './hash.js';
 
 /** The trace context as HTTP headers and `_meta` of MCP carry it. */
 export interface TraceCarrier {

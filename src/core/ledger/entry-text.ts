@@ -2,7 +2,8 @@
 // no sorting. The generic canonicalizer is authoritative and writes every rare case; tests compare the templates with
 // it, member by member.
 
-import { type ArtifactRef, sha256 } from '../contract/artifact-ref.js';
+import { type ArtifactRef } from '../contract/artifact-ref.js';
+import { sha256 } from '../contract/hash.js';
 import type { AuditEvent } from '../contract/run/audit-event.js';
 import { canonicalJson, quote } from '../contract/canonical-json.js';
 import type { PathFact } from '../contract/run/effect.js';

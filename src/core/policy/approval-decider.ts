@@ -2,7 +2,7 @@
 // counts the votes; it is installed before the first policy that can ask for an approval is loaded.
 
 import { canonicalJson } from '../contract/canonical-json.js';
-import { sha256 } from '../contract/artifact-ref.js';
+import { sha256 } from '../contract/hash.js';
 import type { JsonObject } from '../contract/json.js';
 import type { Person } from '../contract/person.js';
 import type { Role } from '../contract/policy/roles.js';

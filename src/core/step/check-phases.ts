@@ -15,7 +15,7 @@ import type { Policy } from '../policy/policy.js';
 import { explainArgumentFault, explainProposalFault } from './explanation/explain-fault.js';
 import type { ArgsSummary } from '../contract/run/step-trace.js';
 import { Compile } from 'typebox/compile';
-import { sha256 } from '../contract/artifact-ref.js';
+import { sha256 } from '../contract/hash.js';
 import { Proposal, SCHEMA_VERSION_CHARS_MAX, UUID_PATTERN } from '../contract/run/proposal.js';
 import type { ActionDefinition } from '../contract/policy/catalogue.js';
 import { isSchemaInstance, type RegisteredSchema } from '../contract/policy/registered-schema.js';

@@ -1,7 +1,8 @@
 // RECORD and RESPOND as pure functions of the decided step.
 
 import { findAction } from '../contract/policy/catalogue.js';
-import { type ArtifactRef, sha256 } from '../contract/artifact-ref.js';
+import { type ArtifactRef } from '../contract/artifact-ref.js';
+import { sha256 } from '../contract/hash.js';
 import type { JsonObject } from '../contract/json.js';
 import { stepDecisionOf, type Outcome } from '../contract/run/phase.js';
 import { type Exposure, buildResponse, type ResponseParts } from '../contract/run/response.js';

@@ -13,7 +13,8 @@ import type {
 import type { Tree } from '../../kernel/tree.js';
 import type { LiveTrees } from '../trees/live-trees.js';
 import type { QueuedInput } from './input-outcome.js';
-import { artifactRef, type Artifact, sha256 } from '../../core/contract/artifact-ref.js';
+import { artifactRef, type Artifact } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import { hashText } from '../../core/contract/free-text.js';
 import { loadFeatureOf } from '../../core/contract/run/feature-vocabulary.js';
 import type { OverlayFact } from '../../core/contract/policy/overlay.js';

@@ -1,4 +1,5 @@
-import { artifactRef, type Artifact, sha256 } from '../../core/contract/artifact-ref.js';
+import { artifactRef, type Artifact } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import type { Effect, SandboxAmount, SandboxFacts } from '../../core/contract/run/effect.js';
 import type { DecisionFact, DecisionQuery } from '../../core/contract/policy/decision-points.js';
 import type { OverlayFact } from '../../core/contract/policy/overlay.js';

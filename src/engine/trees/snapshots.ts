@@ -4,7 +4,7 @@
 // one of the same tree is as good as the newest: folding goes on with the entries after it.
 
 import { timingSafeEqual } from 'node:crypto';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import { loadFeaturesNamedIn } from '../../core/contract/run/feature-vocabulary.js';
 import { readContentToFold } from '../../kernel/fold.js';
 import type { Interpretation } from '../../kernel/interpreter/interpreter.js';

@@ -7,7 +7,7 @@ import { folderNames } from '../../system/files/folder-names.js';
 import { openRegular, readPieces } from '../../system/files/open-file.js';
 import { replaceFile, readSmallFile } from '../../system/files/small-file.js';
 import { parseOwnJson } from '../../core/contract/json/own-json.js';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import { NO_PROGRESS, type ProgressReporter } from '../../engine/ports/progress.js';
 import { changedError, type BackupManifest } from './backup-manifest.js';
 

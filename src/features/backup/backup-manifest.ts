@@ -7,7 +7,7 @@ import { readSmallFile, replaceFile } from '../../system/files/small-file.js';
 import { readJson } from '../../core/contract/json.js';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
 import { formatHeader, refuseOtherFormat, type FileFormat } from '../../core/contract/file-format.js';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import { closed, Sha256, Timestamp } from '../../core/contract/shapes.js';
 import { isConforming } from '../../core/contract/validators.js';
 import { LedgerError } from '../../core/errors.js';

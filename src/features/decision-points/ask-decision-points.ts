@@ -1,7 +1,7 @@
 // Asks decision points, and keeps their answers as long as policy allows.
 
 import { canonicalJson } from '../../core/contract/canonical-json.js';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import {
   NO_REPLY,
   type DecisionAnswer,

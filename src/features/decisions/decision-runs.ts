@@ -2,7 +2,7 @@
 // ids follow from the caller and a number, so every process finds the same run.
 
 import { canonicalJson } from '../../core/contract/canonical-json.js';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import type { Agents } from '../../runtime/agents/agents.js';
 import type { DecisionCaller } from '../../runtime/agents/decision-request.js';

@@ -13,7 +13,7 @@ import {
 import { canonicalJson } from '../../core/contract/canonical-json.js';
 import { entryTypes } from '../../core/contract/run/entry.js';
 import type { ExportBundle } from '../../core/contract/evidence/export-bundle.js';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import { BagError, InvariantError } from '../../core/errors.js';
 import { checkpointText } from '../../core/ledger/proof/checkpoint.js';
 import { keyNotesOf } from '../../core/ledger/proof/key-history.js';

@@ -3,7 +3,7 @@
 // the calls of each answer, and an id that was allowed must not answer for another input.
 
 import { canonicalJson } from '../../core/contract/canonical-json.js';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import { nameUuid } from '../../runtime/name-uuid.js';
 import type { Client, NativeCall } from './hook-event.js';
 

@@ -3,7 +3,7 @@
 
 import { Buffer } from 'node:buffer';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
 import type { NativeToolName } from '../../core/contract/policy/native-tool-names.js';
 import type { NativeCall } from './hook-event.js';

@@ -2,7 +2,7 @@
 // characters that may follow, so that a search takes one pass and no pattern of a policy can make it slow.
 
 import { canonicalJson } from '../../core/contract/canonical-json.js';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
 import type { SecretPattern } from '../../core/contract/policy/secret-patterns.js';
 

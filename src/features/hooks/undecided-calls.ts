@@ -4,7 +4,7 @@
 
 import { canonicalJson } from '../../core/contract/canonical-json.js';
 import { toRecordedScopeValue } from '../../core/contract/free-text.js';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import { UNDECIDED_REASONS, type Client, type UndecidedReason } from './hook-event.js';
 
 /** The byte that counts a call, by the reason of its denial. */

@@ -1,7 +1,8 @@
 // Collects the steps that a session has issued while its tree is folded: the hash of each step, and where the content
 // is stored from which it was made. It retains no content.
 
-import { artifactRef, type StoredArtifact, sha256 } from '../../core/contract/artifact-ref.js';
+import { artifactRef, type StoredArtifact } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
 import type { Entry } from '../../core/contract/run/entry.js';
 import type { StepType } from './contract/session.js';

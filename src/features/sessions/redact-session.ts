@@ -1,7 +1,8 @@
 // Redacts a session for readers that are not its agent: if its lane withholds the spec, the texts of the spec become
 // hashes (C83). Ids, states and counts stay.
 
-import { isWithheld, sha256 } from '../../core/contract/artifact-ref.js';
+import { isWithheld } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import type { SpecGate, SpecPhase, SpecTask } from './contract/session-spec.js';
 import type { NextStep, SessionAnswer, SessionData } from './contract/session-answer.js';
 import type { SessionState } from './rules/session-state.js';

@@ -1,6 +1,7 @@
 // Makes inputs from the calls of clients. Text of agents is validated before anything is recorded.
 
-import { artifactRef, type Artifact, sha256 } from '../../core/contract/artifact-ref.js';
+import { artifactRef, type Artifact } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
 import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
 import { EXPOSURES } from '../../core/contract/run/response.js';

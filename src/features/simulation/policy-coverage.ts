@@ -7,7 +7,8 @@ import type {
   PolicyCoverage as PolicyCoverageReport,
 } from '../../core/contract/evidence/coverage-proof.js';
 import { OPTIONAL_FILE_KEYS, POLICY_FILES } from '../../core/contract/policy/pins.js';
-import { isWithheld, type StoredArtifact, sha256 } from '../../core/contract/artifact-ref.js';
+import { isWithheld, type StoredArtifact } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import { InvariantError } from '../../core/errors.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { ReplayEntry, ReplaySource } from '../../kernel/replay/replay.js';

@@ -2,7 +2,8 @@
 // have gathered.
 
 import type { StepInput } from '../../../machines/step-memory.js';
-import { artifactRef, sha256 } from '../../core/contract/artifact-ref.js';
+import { artifactRef } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import { toRecordedScopeValue } from '../../core/contract/free-text.js';
 import type { Person } from '../../core/contract/person.js';
 import { counterFact } from '../../core/contract/run/counter-fact.js';

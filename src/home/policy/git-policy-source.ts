@@ -4,7 +4,7 @@
 // The repository is untrusted (git-command.ts). Only the pins depend on the answers, and an uncertain pin denies.
 
 import { join, resolve } from 'node:path';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import type { AnyPolicyFile, Pin, PinProblem } from '../../core/contract/policy/pins.js';
 import type { LoadedPolicyFile, PolicySource } from '../../engine/ports/policy-source.js';
 import { readRegular } from '../../system/files/open-file.js';

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { Check } from 'typebox/value';
 import { readJson } from '../../core/contract/json.js';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import {
   PinManifest,
   type AcceptedCaution,

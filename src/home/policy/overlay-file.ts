@@ -9,7 +9,7 @@ import { lstatSync, type BigIntStats } from 'node:fs';
 import { join } from 'node:path';
 import { readJson } from '../../core/contract/json.js';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import {
   SignedOverlay,
   type Overlay,

@@ -11,7 +11,7 @@ import { winstonLog } from '../../system/winston-log.js';
 import { xstateInspectSocket } from './xstate/xstate-inspect-socket.js';
 import { UsageError } from '../../core/errors.js';
 import type { Log } from '../../engine/ports/log.js';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import { createRequestGuard, loopbackNames, type RequestGuard } from '../service/request-guard.js';
 import { isLoopback } from '../http/serve.js';
 import { hostForUrl } from '../mcp/serve-http.js';

@@ -3,7 +3,7 @@
 // remembers only makes the next search shorter.
 
 import { canonicalJson } from '../../core/contract/canonical-json.js';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import type { TraceCarrier } from '../../core/contract/trace-context.js';
 import { runIdOfKey } from '../../runtime/agents/keyed-runs.js';
 import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';

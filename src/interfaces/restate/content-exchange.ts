@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { link, mkdir, open, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import { fsyncDirectory } from '../../system/files/fsync-directory.js';
 import { readRegular } from '../../system/files/open-file.js';
 import { errorCode } from '../../system/error-code.js';

@@ -1,6 +1,6 @@
 // A client of the service that needs neither the SDK nor the ledger: the ingress of Restate and the exchange.
 
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import { RestateClientError } from '../../core/errors.js';
 import { readReferenced, type ContentExchange } from './content-exchange.js';
 import { parseMessage, SubmitResult } from './restate-messages.js';

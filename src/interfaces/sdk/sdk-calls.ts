@@ -5,7 +5,7 @@
 
 import { parseOwnJson } from '../../core/contract/json/own-json.js';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import type { Json, JsonObject } from '../../core/contract/json.js';
 import { nameUuid } from '../../runtime/name-uuid.js';
 import type { StepResponse } from '../../core/contract/run/response.js';

@@ -2,7 +2,7 @@
 // of contexts, outputs, and the data of events and actions (C83). States, names and types stay visible.
 
 import type { InspectionEvent } from 'xstate';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import type { Policy } from '../../core/policy/policy.js';
 import { hasWithholdingLane } from '../../core/policy/authorize-run.js';
 import { InertCopies } from './inert-inspector.js';

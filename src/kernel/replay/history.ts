@@ -5,7 +5,7 @@ import { loadFeaturesNamedIn } from '../../core/contract/run/feature-vocabulary.
 import { nameInLedger, nameInTree } from '../../core/contract/entry-name.js';
 import type { Entry } from '../../core/contract/run/entry.js';
 import { LedgerError } from '../../core/errors.js';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import { Fold, readContentToFold, type Difference } from '../fold.js';
 import { TABLE_DRIVEN } from '../interpreter/interpreter.js';
 import { isUnsupported, loadPinnedFeatures } from '../pinned-policy.js';

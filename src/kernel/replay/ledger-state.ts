@@ -6,7 +6,7 @@ import type { Entry } from '../../core/contract/run/entry.js';
 import { stateAfterEvent, type RunKind, type RunState, isTerminal } from '../../core/contract/run/run-state.js';
 import type { Tree } from '../tree.js';
 import type { SummarizedRoot } from '../tree-feature.js';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import type { ReplayPoint, HistorySnapshot } from '../../core/ledger/history-cache.js';
 
 /** The state of one run. */

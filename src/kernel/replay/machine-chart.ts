@@ -1,7 +1,7 @@
 // Extracts from a recorded machine what a chart shows: its states, and its transitions with their targets.
 
 import { canonicalJson } from '../../core/contract/canonical-json.js';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import type { ChartEdge, ChartNode } from '../../core/contract/inspection/inspection.js';
 import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
 import { edgeId, displayEvent } from '../interpreter/compiled-machine.js';

@@ -1,6 +1,7 @@
 // Replay: folds a ledger through the machines, without sandbox or clock, under the policy that each tree has pinned.
 
-import { type StoredArtifact, type WithheldArtifact, sha256 } from '../../core/contract/artifact-ref.js';
+import { type StoredArtifact, type WithheldArtifact } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import { LedgerError } from '../../core/errors.js';
 import { Fold, readContentToFold, type Difference } from '../fold.js';
 import { TABLE_DRIVEN } from '../interpreter/interpreter.js';

@@ -4,7 +4,7 @@
 
 import { nameInLedger, nameInTree } from '../../core/contract/entry-name.js';
 import { LedgerError, UsageError } from '../../core/errors.js';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import type { ArchivedParts } from '../../core/ledger/readable-ledger.js';
 import type { EndedRuns, HistoryCache, ReplayPoint } from '../../core/ledger/history-cache.js';
 import { History, type TreeReplaySource } from './history.js';

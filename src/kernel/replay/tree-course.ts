@@ -2,7 +2,8 @@
 // entry that caused it. It retains no content of a case.
 
 import { stepId } from '../../../machines/agent.js';
-import { isWithheld, type StoredArtifact, sha256 } from '../../core/contract/artifact-ref.js';
+import { isWithheld, type StoredArtifact } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import type { Entry } from '../../core/contract/run/entry.js';
 import type { Course, Move } from '../../core/contract/inspection/inspection.js';
 import type { RunKind } from '../../core/contract/run/run-state.js';

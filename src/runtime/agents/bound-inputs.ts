@@ -2,7 +2,8 @@
 // conflict, at whatever entrance it arrives and after any restart. The conflict gets no recorded response, executes
 // nothing, and is recorded as a proposal for a tool that no policy can allow.
 
-import { artifactRef, type Artifact, sha256 } from '../../core/contract/artifact-ref.js';
+import { artifactRef, type Artifact } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
 import { parseOwnJson } from '../../core/contract/json/own-json.js';
 import { nameUuid } from '../name-uuid.js';

@@ -1,7 +1,8 @@
 // The key of an agent run is bound to what the run was started with: each option that a repeated start gives must be
 // the recorded one. Options that it does not give are those of the run.
 
-import { artifactRef, sha256 } from '../../core/contract/artifact-ref.js';
+import { artifactRef } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
 import type { OpenInput, StartAgentInput } from '../../core/contract/run/input.js';
 import { EXPOSURES } from '../../core/contract/run/response.js';

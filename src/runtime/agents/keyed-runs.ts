@@ -3,7 +3,7 @@
 // store.
 
 import { canonicalJson } from '../../core/contract/canonical-json.js';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import type { RunContext } from '../../core/contract/run/run-context.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { InvariantError, RunError, usageError } from '../../core/errors.js';

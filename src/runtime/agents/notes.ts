@@ -1,6 +1,7 @@
 // Stores free text for the ledger: as an artifact of its case, with a reference or hash in the entry (S4-62, C90).
 
-import { artifactRef, type Artifact, type ArtifactRef, sha256 } from '../../core/contract/artifact-ref.js';
+import { artifactRef, type Artifact, type ArtifactRef } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import type { RunContext } from '../../core/contract/run/run-context.js';
 import { usageError } from '../../core/errors.js';
 import type { SubmitOptions } from './agent-run.js';

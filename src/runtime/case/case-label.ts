@@ -3,7 +3,8 @@
 
 import { parseOwnJson } from '../../core/contract/json/own-json.js';
 import { createCatalogue, parseRegistrations, type Catalogue } from '../../core/contract/policy/catalogue.js';
-import { isWithheld, type ArtifactRef, sha256 } from '../../core/contract/artifact-ref.js';
+import { isWithheld, type ArtifactRef } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import type { Entry, RunCreated } from '../../core/contract/run/entry.js';
 import { isJsonObject, type Json } from '../../core/contract/json.js';
 import type { Label } from '../../core/contract/policy/labels.js';

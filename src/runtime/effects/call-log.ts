@@ -1,7 +1,7 @@
 // Logs errors of the service's code. A message may contain the input of the call: in a tree whose policy has a lane
 // that withholds content, only its hash is logged (C83).
 
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { hasWithholdingLane } from '../../core/policy/authorize-run.js';
 import type { Log } from '../../engine/ports/log.js';

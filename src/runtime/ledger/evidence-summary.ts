@@ -1,6 +1,7 @@
 // What a bundle says of itself: the writer and the verifier of a bundle compute the same statement from its lines.
 
-import { isWithheld, type StoredArtifact, sha256 } from '../../core/contract/artifact-ref.js';
+import { isWithheld, type StoredArtifact } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import { PREDICATE_TYPE, STATEMENT_TYPE, type EvidenceStatement } from '../../core/contract/evidence/evidence.js';
 import type { Entry } from '../../core/contract/run/entry.js';
 import { RunRecords } from './run-records.js';

@@ -18,7 +18,7 @@ import {
 import { isNativeError } from 'node:util/types';
 import type { Effect, EffectResult, PathFact } from '../../core/contract/run/effect.js';
 import type { ExecutionCause } from '../../core/contract/fault.js';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import type { JsonObject } from '../../core/contract/json.js';
 import type { OpenParents } from './open-parents.js';
 import { readWhole } from './read-whole.js';

@@ -8,7 +8,7 @@
 import { existsSync } from 'node:fs';
 import { formatHeader, refuseOtherFormat, type FileFormat } from '../../core/contract/file-format.js';
 import { readJson } from '../../core/contract/json.js';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import type { ErasureSeal } from '../../engine/ports/ledger/ledger-store.js';
 import { readSmallFile, replaceFile } from '../../system/files/small-file.js';
 import { tamperedError } from '../ledger/store-errors.js';

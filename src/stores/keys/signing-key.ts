@@ -2,7 +2,7 @@
 // sign, so only the owner may access the folder.
 
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify, type KeyObject } from 'node:crypto';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import { PolicyError } from '../../core/errors.js';
 import { readSmallFile, replaceFile } from '../../system/files/small-file.js';
 

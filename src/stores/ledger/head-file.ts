@@ -16,7 +16,7 @@ import { open as openHandle, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { formatHeader, refuseOtherFormat, type FileFormat } from '../../core/contract/file-format.js';
-import { sha256 } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import { LedgerError } from '../../core/errors.js';
 import type { ExternalHead, HeadSeal, KeySource, LogHead } from '../../engine/ports/ledger/ledger-store.js';
 import type { SignedHeadStore } from '../../engine/ports/ledger/shared-store.js';

@@ -1,4 +1,5 @@
-import { isWithheld, type StoredArtifact, sha256 } from '../../core/contract/artifact-ref.js';
+import { isWithheld, type StoredArtifact } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import { InvariantError, LedgerError } from '../../core/errors.js';
 import type {
   Batch,

@@ -1,7 +1,8 @@
 // Contents and snapshots, encrypted with the keys of their cases. Each read compares a content with its hash, so that
 // no caller uses changed content.
 
-import { ARTIFACT_KINDS, type ArtifactKind, type StoredArtifact, sha256 } from '../../core/contract/artifact-ref.js';
+import { ARTIFACT_KINDS, type ArtifactKind, type StoredArtifact } from '../../core/contract/artifact-ref.js';
+import { sha256 } from '../../core/contract/hash.js';
 import type { AttachedArtifact, StoredSnapshot, TreeAppend } from '../../engine/ports/ledger/ledger-store.js';
 import { type CaseKeys, CaseKeyGuard } from '../keys/case-keys.js';
 import { tamperedError } from '../ledger/store-errors.js';

@@ -6,8 +6,8 @@ import {
   ARTIFACT_KINDS,
   SYSTEM_ARTIFACT_KINDS,
   type WithheldArtifact,
-  sha256,
 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import type { StoredEntry } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
 import { UNCHECKED_LISTED_MAX } from '../../../src/core/ledger/verification/ledger-verdict.js';

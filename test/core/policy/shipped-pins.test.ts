@@ -9,7 +9,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { manifestPolicySource, pinManifest } from '../../../src/home/policy/manifest-policy-source.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { ACTION_POLICIES, CONTRACT_DIR } from '../../fixtures/shipped-policy.js';
 
 const PINS = join(CONTRACT_DIR, 'pins.json');

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { SeenProposal } from '../../../src/core/contract/run/entry.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { PHASES } from '../../../src/core/contract/run/phase.js';
 import {
   CHECK_PHASES,

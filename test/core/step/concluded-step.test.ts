@@ -1,7 +1,8 @@
 // The trace and the response of a step whose decision and result are known.
 
 import { describe, expect, test } from '@jest/globals';
-import { type ArtifactRef, sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { type ArtifactRef } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import type { Fault } from '../../../src/core/contract/fault.js';
 import {
   auditFailureResponse,

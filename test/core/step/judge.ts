@@ -3,7 +3,7 @@
 import type { PathFact, SandboxFacts } from '../../../src/core/contract/run/effect.js';
 import type { SeenProposal } from '../../../src/core/contract/run/entry.js';
 import { rejectWith, type CheckedValue, type ExecutionCause, type Fault } from '../../../src/core/contract/fault.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import type { JsonObject } from '../../../src/core/contract/json.js';
 import type { Proposal } from '../../../src/core/contract/run/proposal.js';
 import type { Policy } from '../../../src/core/policy/policy.js';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { SeenProposal } from '../../../src/core/contract/run/entry.js';
 import { FAULTS } from '../../../src/core/contract/fault.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import type { Json } from '../../../src/core/contract/json.js';
 import {
   parse,

@@ -9,7 +9,7 @@ import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
 import { MemoryState } from '../../../src/stores/memory/memory-state.js';
 import { createSqliteStore, openSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
 import { winstonLog } from '../../../src/system/winston-log.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import type { Batch, LedgerStore, StoredSnapshot } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { keyFolder } from '../../../src/home/home-paths.js';
 import { openTurnpikeIn, type Turnpike } from '../../../src/host/turnpike.js';

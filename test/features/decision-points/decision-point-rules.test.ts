@@ -1,7 +1,7 @@
 // What decision points are asked, and what their answers mean. End to end: `test/host/decision-points`.
 
 import { expect, test } from '@jest/globals';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import type { DecisionAnswer, DecisionFact, DecisionPoint } from '../../../src/core/contract/policy/decision-points.js';
 import type { RunContext } from '../../../src/core/contract/run/run-context.js';
 import { decisionPointDenial, decisionQueries, type QueriedStep } from '../../../src/core/policy/decision-queries.js';

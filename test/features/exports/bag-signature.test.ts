@@ -8,7 +8,7 @@ import {
 } from '../../../src/core/contract/evidence/bag-proof.js';
 import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
 import type { ExportBundle } from '../../../src/core/contract/evidence/export-bundle.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { BagError } from '../../../src/core/errors.js';
 import { EMPTY_HEAD } from '../../../src/core/ledger/proof/merkle.js';
 import type { BagTree } from '../../../src/engine/ports/bag-tree.js';

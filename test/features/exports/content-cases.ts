@@ -1,6 +1,6 @@
 // Faults in the contents of a bag: artifacts, policies and machines.
 
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import {
   P1,
   P2,

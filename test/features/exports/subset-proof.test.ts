@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { EMPTY_HEAD, extendHead } from '../../../src/core/ledger/proof/merkle.js';
 import { SubsetProof, SubsetRoot } from '../../../src/features/exports/subset-proof.js';
 import { random } from '../../fixtures/random.js';

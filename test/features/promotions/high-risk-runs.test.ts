@@ -12,7 +12,7 @@ import { nanoidIds } from '../../../src/system/nanoid-ids.js';
 import { sqlDatabase } from '../../../src/stores/records/sql-database.js';
 import { winstonLog } from '../../../src/system/winston-log.js';
 import type { AuditEvent } from '../../../src/core/contract/run/audit-event.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import type { PendingApproval } from '../../../src/runtime/ledger/ledger-reader.js';
 import type { ExportOptions, PromoteOptions } from '../../../src/runtime/high-risk-options.js';
 import { noteVerifier } from '../../../src/core/ledger/proof/signed-note.js';

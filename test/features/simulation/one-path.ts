@@ -1,7 +1,8 @@
 // One proposal, decided in every way: by a decision table, by a live tree with the counters of an engine, by a
 // simulation of that tree, and by its explanation.
 
-import { artifactRef, type Artifact, sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { artifactRef, type Artifact } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { toRecordedScopeValue } from '../../../src/core/contract/free-text.js';
 import type { GatherRequest, PathFact, SandboxFacts } from '../../../src/core/contract/run/effect.js';
 import type { Entry, RecordedInput } from '../../../src/core/contract/run/entry.js';

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { gitPolicySource } from '../../../src/home/policy/git-policy-source.js';
 import { gitBlobId, manifestPolicySource, pinManifest } from '../../../src/home/policy/manifest-policy-source.js';
 import { policySource } from '../../../src/home/policy/home-policy.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { commit, contractFolder, FILES, git, pinned, pins, problem, write } from '../../fixtures/contract-folder.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 

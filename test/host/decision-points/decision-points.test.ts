@@ -4,7 +4,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { cpSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import type { DecisionFact, DecisionPoint } from '../../../src/core/contract/policy/decision-points.js';
 import { loadPolicy } from '../../../src/core/policy/files/check-policy.js';
 import { buildPolicyMatrix } from '../../../src/features/policy-lint/policy-matrix.js';

@@ -8,7 +8,7 @@ import { Compile } from 'typebox/compile';
 import { Check } from 'typebox/value';
 import { COMMANDS } from '../../../src/interfaces/cli/turnpike-command.js';
 import { PinManifest } from '../../../src/core/contract/policy/pins.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { gitBlobId } from '../../../src/home/policy/manifest-policy-source.js';
 import { initialised, linesOf, put, tempFolder, think, turnpike, write } from './fake-io.js';
 

@@ -6,7 +6,7 @@ import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { readBuiltPage, readBuiltTemplate } from '../../../src/interfaces/inspector/page-folder.js';
 import { COMMANDS } from '../../../src/interfaces/cli/turnpike-command.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { sized } from '../../fixtures/campaign.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 import { fastClock, finish, jsonLines, put, think, turnpike, write, type Said, type World } from './fake-io.js';

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { join } from 'node:path';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { openTurnpike, type Turnpike } from '../../../src/host/turnpike.js';
 import { initialised, jsonLines, linesOf, put, turnpike } from './fake-io.js';
 import { done, GATED, PLAIN, putSpec, refused, reportOf, session, stepOf } from './session-fixture.js';

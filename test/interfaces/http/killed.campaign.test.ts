@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { nanoidIds } from '../../../src/system/nanoid-ids.js';
 import { systemClock } from '../../../src/system/system-clock.js';
 import { TokenFile } from '../../../src/stores/keys/token-file.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { createHome, homePaths, openHome } from '../../../src/home/home.js';
 import { LedgerReader } from '../../../src/runtime/ledger/ledger-reader.js';
 import { built } from '../../docs/built.js';

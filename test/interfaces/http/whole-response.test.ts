@@ -3,7 +3,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { connect } from 'node:net';
 import { createDeferred } from '../../../src/runtime/deferred.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { CASE_AGENT, service, serviceEdit, slowTool } from '../../fixtures/service.js';
 import { HttpBench, proposal } from './http-harness.js';
 

@@ -9,7 +9,7 @@ import { LAYOUT_LIMITS, LayoutWorker, type Layouts } from '../../../src/interfac
 import { readShippedCharts } from '../../../src/system/shipped-charts.js';
 import { CHART_METRICS, labelText, labelWidth } from '../../../src/interfaces/inspector/contract/chart-text.js';
 import type { JsonObject } from '../../../src/core/contract/json.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { SESSIONS } from '../../../src/features/sessions/tree/session-tree.js';
 import { definitionsOf } from '../../../src/kernel/pinned-policy.js';
 import { machineChartOf, chartsOf } from '../../../src/kernel/replay/machine-chart.js';

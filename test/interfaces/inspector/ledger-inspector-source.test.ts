@@ -5,7 +5,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Entry } from '../../../src/core/contract/run/entry.js';
 import { unpackRows } from '../../../src/interfaces/inspector/contract/event-row.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import type { SessionAnswer } from '../../../src/features/sessions/contract/session-answer.js';
 import { chartsOf } from '../../../src/kernel/replay/machine-chart.js';
 import type { JsonObject } from '../../../src/core/contract/json.js';

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { exchangeFolder, type ExchangedContent } from '../../../src/interfaces/restate/index.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 
 const content = (text: string): ExchangedContent => ({

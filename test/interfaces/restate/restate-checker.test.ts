@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { exchangeFolder, type SubmitMessage, type SubmitResult } from '../../../src/interfaces/restate/index.js';
 import { submitStep } from '../../../src/interfaces/restate/restate-turnpike.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { memoryStore, openTurnpike, type Turnpike } from '../../../src/index.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 import { compareWithLedger, load, proposalText } from './restate-load.js';

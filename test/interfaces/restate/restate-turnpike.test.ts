@@ -3,7 +3,7 @@ import { exchangeFolder, type RestateTurnpike } from '../../../src/interfaces/re
 import type { ContentReference } from '../../../src/interfaces/restate/restate-messages.js';
 import { toRestateError } from '../../../src/interfaces/restate/restate-errors.js';
 import { cancelRun, keyOf, submitStep } from '../../../src/interfaces/restate/restate-turnpike.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { memoryStore, openTurnpike, RunError, type Turnpike } from '../../../src/index.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 import { proposalText } from './restate-load.js';

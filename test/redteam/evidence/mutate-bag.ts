@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import type { BagEntry, BagProof } from '../../../src/core/contract/evidence/bag-proof.js';
 import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
 import type { ExportBundle } from '../../../src/core/contract/evidence/export-bundle.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { checkpointText } from '../../../src/core/ledger/proof/checkpoint.js';
 import { leafHash } from '../../../src/core/ledger/proof/merkle.js';
 import { signNote, type NoteSigner } from '../../../src/core/ledger/proof/signed-note.js';

@@ -2,7 +2,8 @@
 
 import { expect, test } from '@jest/globals';
 import type { AgentRun } from '../../../src/runtime/agents/agent-run.js';
-import { artifactRef, sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { artifactRef } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import type { ProposalInput } from '../../../src/core/contract/run/entry.js';
 import { PAYLOAD_PREFIX_BYTES } from '../../../src/core/contract/run/input.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';

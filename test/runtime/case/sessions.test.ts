@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { openLineFile } from '../../../src/system/files/open-line-file.js';
 import type { ExportBundle } from '../../../src/core/contract/evidence/export-bundle.js';
 import type { RunRecord } from '../../../src/core/contract/run/run-record.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import type { SessionAnswer } from '../../../src/features/sessions/contract/session-answer.js';
 import type { SessionSpec } from '../../../src/features/sessions/contract/session-spec.js';
 import { noteVerifier } from '../../../src/core/ledger/proof/signed-note.js';

@@ -1,7 +1,7 @@
 // A reader of content: the ledger records the reading before the reader gets the content.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { CONTENT_READ } from '../../../src/core/contract/run/run-state.js';
 import type { Entry } from '../../../src/core/contract/run/entry.js';
 import { Bench } from '../../fixtures/bench.js';

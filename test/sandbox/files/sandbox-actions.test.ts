@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync } f
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openSandbox, type FileSandbox } from '../../../src/sandbox/files/file-sandbox.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { done, effect, factOf, failure, openDescriptors, perform, testDirectory, treeOf } from './sandbox-harness.js';
 import { LIMITS, type TestDirectory } from './sandbox-harness.js';
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { openSandbox, type FileSandbox } from '../../../src/sandbox/files/file-sandbox.js';
 import { findAction } from '../../../src/core/contract/policy/catalogue.js';
 import type { Effect, PathFact } from '../../../src/core/contract/run/effect.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import type { JsonObject } from '../../../src/core/contract/json.js';
 import { done, effect, factOf, failure, openDescriptors, testDirectory, treeOf, usageOf } from './sandbox-harness.js';
 import { text, withoutHostPath, type TestDirectory } from './sandbox-harness.js';

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { CaseKeys, caseCipher } from '../../../src/stores/keys/case-keys.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { notePrivateKey, noteSigner } from '../../../src/core/ledger/proof/signed-note.js';
 import { createErasureSeal } from '../../../src/home/ledger-key.js';
 import { ledgerFolder, type LedgerFolder } from '../sqlite/sqlite-harness.js';

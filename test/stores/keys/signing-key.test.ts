@@ -16,7 +16,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { openSigningKey, readVerifyingKey } from '../../../src/stores/keys/signing-key.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { diskFolder } from '../../fixtures/temp-folder.js';
 
 let folder: string;

@@ -1,7 +1,7 @@
 // How every ledger store removes an archived prefix.
 
 import { expect, test } from '@jest/globals';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { extendHead } from '../../../src/core/ledger/proof/merkle.js';
 import type { ArchiveRemoval } from '../../../src/engine/ports/ledger/archives.js';
 import type { LogHead } from '../../../src/engine/ports/ledger/ledger-store.js';

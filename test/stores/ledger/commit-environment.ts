@@ -2,7 +2,7 @@
 
 import { expect } from '@jest/globals';
 import type { SealedEntry } from '../../../src/core/contract/run/entry.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { Sequencer } from '../../../src/engine/sequencer.js';
 import { LedgerError } from '../../../src/core/errors.js';
 import { EMPTY_HEAD, extendHead } from '../../../src/core/ledger/proof/merkle.js';

@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { headFile } from '../../../src/stores/ledger/head-file.js';
 import type { ExternalHeadStore } from '../../../src/engine/ports/ledger/ledger-store.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { sized } from '../../fixtures/campaign.js';
 import { diskFolder } from '../../fixtures/temp-folder.js';
 

@@ -1,7 +1,8 @@
 // One ledger under test, which several stores can open, each like a separate process.
 
 import { afterEach, beforeEach, expect } from '@jest/globals';
-import { type Artifact, sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { type Artifact } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { verifyLedger } from '../../../src/core/ledger/verification/verify-ledger.js';
 import type {
   AttachedArtifact,

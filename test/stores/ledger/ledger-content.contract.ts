@@ -1,7 +1,7 @@
 // How every ledger store stores contents and marks.
 
 import { expect, test } from '@jest/globals';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { answered, audited, content, opening, proposalId } from '../../fixtures/entries.js';
 import { A, at, B, brought, bytesOf, C, code, mark, type Bench } from './ledger-bench.js';
 import { inputOf, proposalOf } from '../../fixtures/marks.js';

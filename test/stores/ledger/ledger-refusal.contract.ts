@@ -1,7 +1,7 @@
 // What every ledger store refuses, and how it continues afterwards.
 
 import { expect, test } from '@jest/globals';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import type { SealedEntry } from '../../../src/core/contract/run/entry.js';
 import type { Batch, EntryPlace, TreeAppend } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { all, answered, audited, content, opening, proposalId } from '../../fixtures/entries.js';

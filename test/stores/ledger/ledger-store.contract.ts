@@ -1,7 +1,7 @@
 // What every ledger store must do, whatever its storage.
 
 import { describe, expect, test } from '@jest/globals';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { EMPTY_HEAD } from '../../../src/core/ledger/proof/merkle.js';
 import { all, audited, content, opening, proposalId, proposed, treeId } from '../../fixtures/entries.js';
 import {

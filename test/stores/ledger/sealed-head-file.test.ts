@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { headFile } from '../../../src/stores/ledger/head-file.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { notePrivateKey, noteSigner } from '../../../src/core/ledger/proof/signed-note.js';
 import { createHeadSeal } from '../../../src/home/ledger-key.js';
 import { diskFolder } from '../../fixtures/temp-folder.js';

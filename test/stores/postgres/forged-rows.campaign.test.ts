@@ -9,7 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
 import { createPostgresStore, openPostgresStore } from '../../../src/stores/postgres/postgres-ledger-store.js';
 import { winstonLog } from '../../../src/system/winston-log.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { CodedError } from '../../../src/core/errors.js';
 import { keyFolder } from '../../../src/home/home-paths.js';
 import { openTurnpikeIn, type Turnpike } from '../../../src/host/turnpike.js';

@@ -8,7 +8,7 @@ import { createPostgresStore } from '../../../src/stores/postgres/postgres-ledge
 import type { HeadSeal } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { createHeadSeal, generateLedgerKey } from '../../../src/home/ledger-key.js';
 import { noteSigner } from '../../../src/core/ledger/proof/signed-note.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { startPostgres } from '../../fixtures/postgres.js';
 import { random } from '../../fixtures/random.js';
 import { execute, ledgerPlace } from './postgres-harness.js';

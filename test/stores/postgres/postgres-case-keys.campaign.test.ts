@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { CaseKeys, type CaseCipher } from '../../../src/stores/keys/case-keys.js';
 import { createPostgresStore, openPostgresStore } from '../../../src/stores/postgres/postgres-ledger-store.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import type { CaseKeyTable, ResealedPart } from '../../../src/engine/ports/ledger/case-key-table.js';
 import type { LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { answered, CASE, content, opening, scribeOf, type Scribe } from '../../fixtures/entries.js';

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/g
 import { createPostgresStore, openPostgresStore } from '../../../src/stores/postgres/postgres-ledger-store.js';
 import { FORMAT_VERSION } from '../../../src/stores/postgres/formats/postgres-migrations.js';
 import { APPEND_ONLY_TABLES, ERASABLE_TABLES } from '../../../src/stores/postgres/postgres-schema.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { requireContent } from '../../../src/core/ledger/require-content.js';
 import type { LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { all, answered, audited, content, opening, proposalId, scribeOf, type Scribe } from '../../fixtures/entries.js';

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { sqlDatabase } from '../../../src/stores/records/sql-database.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { code, DONE, failedWith, NOTES, recordsOf, writeOf, type ElsewhereUnderTest } from './sql-harness.js';
 
 export function elsewhereContract(name: string, make: (create?: boolean) => Promise<ElsewhereUnderTest>): void {

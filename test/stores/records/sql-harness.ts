@@ -8,7 +8,7 @@ import pg from 'pg';
 import { sqlDatabase } from '../../../src/stores/records/sql-database.js';
 import type { TargetDefinition } from '../../../src/core/contract/policy/catalogue.js';
 import type { EffectResult } from '../../../src/core/contract/run/effect.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import type { JsonObject } from '../../../src/core/contract/json.js';
 import type { RecordDatabase, RecordRead, RecordWrite } from '../../../src/engine/ports/effects/records.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';

@@ -189,7 +189,7 @@ describe('records and the ledger are one transaction', () => {
   test('a search by hash does not commit pending rows', async () => {
     await scribe.write(store, [opening(A), proposed(A, content('raw_payload', 'p'))]);
     note('a');
-    const { sha256 } = await import('../../../src/core/contract/artifact-ref.js');
+    const { sha256 } = await import('../../../src/core/contract/hash.js');
     expect(await store.artifact('case-0001', sha256('p'))).not.toBeNull();
     expect(durable()).toEqual([]);
     await scribe.write(store, [audited(A)]);

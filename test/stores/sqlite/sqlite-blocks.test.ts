@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { BLOCK_CHARS_MAX, BLOCK_ENTRIES_MAX, entriesOf } from '../../../src/stores/sqlite/sqlite-blocks.js';
 import { createSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
 import type { SealedEntry } from '../../../src/core/contract/run/entry.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import { verifyLedger } from '../../../src/core/ledger/verification/verify-ledger.js';
 import type { Batch, LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { all, audited, opening, Scribe, scribeOf, treeId } from '../../fixtures/entries.js';

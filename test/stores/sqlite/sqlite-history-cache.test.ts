@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
 import { sqliteHistoryCache } from '../../../src/stores/sqlite/sqlite-history-cache.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import type { HistoryCache, ReplayPoint, HistorySnapshot } from '../../../src/core/ledger/history-cache.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 

@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sqliteHistoryCache } from '../../../src/stores/sqlite/sqlite-history-cache.js';
 import { historyReader } from '../../../src/stores/sqlite/sqlite-history-reader.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import type { HistoryCache, HistorySnapshot, ReplayPoint } from '../../../src/core/ledger/history-cache.js';
 import { folderState } from '../../fixtures/folder-state.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';

@@ -14,7 +14,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { openDatabase } from '../../../src/stores/sqlite/sqlite-database.js';
 import { createSqliteStore, openSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
 import { FORMAT_VERSION, OLD_APPLICATION_ID } from '../../../src/stores/sqlite/sqlite-schema.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import type { LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { all, answered, audited, content, opening, Scribe, scribeOf, step, treeId } from '../../fixtures/entries.js';
 import { failedCommitContract } from '../ledger/failed-commit.contract.js';

@@ -8,7 +8,7 @@ import { openDatabase } from '../../../src/stores/sqlite/sqlite-database.js';
 import { createSqliteStore, openSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
 import { SqliteMarkNumbers } from '../../../src/stores/sqlite/sqlite-mark-numbers.js';
 import { SqliteTail } from '../../../src/stores/sqlite/sqlite-tail.js';
-import { sha256 } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
 import type { LedgerStore, ProposalMark } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { audited, opening, proposalId, scribeOf, treeId, type Scribe } from '../../fixtures/entries.js';
 import { inputOf, proposalOf } from '../../fixtures/marks.js';

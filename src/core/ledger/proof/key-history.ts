@@ -7,7 +7,7 @@
 //   Y3. That the end of a history is missing shows in the key in use, which it does not reach, and in the log, which
 //       records each rotation.
 
-import { sha256 } from '../../contract/artifact-ref.js';
+import { sha256 } from '../../contract/hash.js';
 import type { LogHead } from '../readable-ledger.js';
 import { checkpointText, readCheckpoint } from './checkpoint.js';
 import { noteVerifier, openNote, signNote, type NoteSigner, type NoteVerifier } from './signed-note.js';

@@ -1,7 +1,7 @@
 // RFC 6962 §2.1 as a compact range: the hashes of a log's perfect subtrees are enough to append to it and to compute
 // its root. Hashes are lower-case hex everywhere, as in the port and in every entry.
 
-import { sha256 } from '../../contract/artifact-ref.js';
+import { sha256 } from '../../contract/hash.js';
 import { InvariantError } from '../../errors.js';
 import type { LogHead } from '../readable-ledger.js';
 

@@ -2,7 +2,7 @@
 
 import type { KeyObject } from 'node:crypto';
 import { isUtf8 } from 'node:buffer';
-import { sha256 } from '../../contract/artifact-ref.js';
+import { sha256 } from '../../contract/hash.js';
 import { isSigned, KEY_BYTES, keyPair, publicKey, SIGNATURE_BYTES, signMessage } from './ed25519.js';
 
 /** Maximum size of a note with its signatures. */

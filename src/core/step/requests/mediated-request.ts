@@ -1,7 +1,8 @@
 // The complete request of a mediated run. No later component has to interpret the proposal again (S0-53).
 
 import type { ActionDefinition } from '../../contract/policy/catalogue.js';
-import { type ArtifactRef, sha256 } from '../../contract/artifact-ref.js';
+import { type ArtifactRef } from '../../contract/artifact-ref.js';
+import { sha256 } from '../../contract/hash.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { Effect } from '../../contract/run/effect.js';
 import type { RunCreated } from '../../contract/run/entry.js';

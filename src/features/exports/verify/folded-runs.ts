@@ -1,7 +1,7 @@
 import type { AuditEvent } from '../../../core/contract/run/audit-event.js';
 import { canonicalJson } from '../../../core/contract/canonical-json.js';
 import { NO_PREV, type RunCreated } from '../../../core/contract/run/entry.js';
-import { sha256 } from '../../../core/contract/artifact-ref.js';
+import { sha256 } from '../../../core/contract/hash.js';
 import type { RunRecord } from '../../../core/contract/run/run-record.js';
 import { RunRecords } from '../../../runtime/ledger/run-records.js';
 import { EXPORT_BAG_LIMITS } from '../bag-format.js';

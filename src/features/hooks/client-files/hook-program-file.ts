@@ -2,7 +2,7 @@
 
 import { mkdirSync, realpathSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { sha256 } from '../../../core/contract/artifact-ref.js';
+import { sha256 } from '../../../core/contract/hash.js';
 import { usageError } from '../../../core/errors.js';
 import { readRegularSync } from '../../../system/files/open-file.js';
 import { replaceFile } from '../../../system/files/small-file.js';

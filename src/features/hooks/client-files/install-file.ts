@@ -3,7 +3,7 @@
 import { lstatSync, mkdirSync, readdirSync, realpathSync, rmdirSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { readJson } from '../../../core/contract/json.js';
-import { sha256 } from '../../../core/contract/artifact-ref.js';
+import { sha256 } from '../../../core/contract/hash.js';
 import { usageError } from '../../../core/errors.js';
 import { replaceFile } from '../../../system/files/small-file.js';
 import { isWithin, readClientFile } from './client-files.js';

@@ -1,6 +1,6 @@
 // opencode: what lets a call pass without a decision. Its hook is a plugin; one that fails to load stops nothing.
 
-import { sha256 } from '../../../core/contract/artifact-ref.js';
+import { sha256 } from '../../../core/contract/hash.js';
 import { isJsonObject, type Json, type JsonObject } from '../../../core/contract/json.js';
 import { noteFinding, bypassFinding, type ClientFacts, type ClientFinding, type SettingsFile } from './client-facts.js';
 import { commandLine, findHookCommand } from './hook-command-line.js';

@@ -1,7 +1,7 @@
 // What every dialect reads from an event in the same way: ids, the working directory, the result of a call. A member of
 // the wrong type makes the whole event unreadable, so that its call is denied.
 
-import { sha256 } from '../../../core/contract/artifact-ref.js';
+import { sha256 } from '../../../core/contract/hash.js';
 import type { Json, JsonObject } from '../../../core/contract/json.js';
 import { isJsonObject } from '../../../core/contract/json.js';
 import type { HookOrigin, NativeCall, ReportedOutcome } from '../hook-event.js';

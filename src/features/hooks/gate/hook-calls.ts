@@ -1,7 +1,7 @@
 // Calls of coding agents as proposals, and the reports of their outcomes (U-08 to U-10).
 
 import { parseOwnJson } from '../../../core/contract/json/own-json.js';
-import { sha256 } from '../../../core/contract/artifact-ref.js';
+import { sha256 } from '../../../core/contract/hash.js';
 import type { JsonObject } from '../../../core/contract/json.js';
 import type { DetailedResponse } from '../../../core/contract/run/response.js';
 import type { StepTrace } from '../../../core/contract/run/step-trace.js';

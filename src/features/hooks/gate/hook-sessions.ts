@@ -3,7 +3,7 @@
 // trees before it, so that every process finds it without a memory of its own.
 
 import { canonicalJson } from '../../../core/contract/canonical-json.js';
-import { sha256 } from '../../../core/contract/artifact-ref.js';
+import { sha256 } from '../../../core/contract/hash.js';
 import { toRecordedScopeValue } from '../../../core/contract/free-text.js';
 import type { TreeEngine } from '../../../engine/tree-engine.js';
 import { CLIENTS, type Client, type HookOrigin } from '../hook-event.js';

@@ -3,7 +3,7 @@
 // has no reading; a secret in any other text is only removed.
 
 import { canonicalJson } from '../../../core/contract/canonical-json.js';
-import { sha256 } from '../../../core/contract/artifact-ref.js';
+import { sha256 } from '../../../core/contract/hash.js';
 import { isJsonObject, type Json, type JsonObject } from '../../../core/contract/json.js';
 import type { SecretPattern } from '../../../core/contract/policy/secret-patterns.js';
 import type { Dialect } from '../dialect.js';

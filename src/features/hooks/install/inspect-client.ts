@@ -8,7 +8,7 @@ import { findClientVersion } from '../client-files/client-version.js';
 import { filesBelow } from '../client-files/files-below.js';
 import { findPlaces, foldersAbove } from '../client-files/find-places.js';
 import { readProgramFile } from '../client-files/hook-program-file.js';
-import { sha256 } from '../../../core/contract/artifact-ref.js';
+import { sha256 } from '../../../core/contract/hash.js';
 import type { ClientFinding, Profile, SettingsFile, SettingsPlace } from '../clients/client-facts.js';
 import { CLIENT_PROGRAMS } from '../clients/client-programs.js';
 import { HOOK_PROGRAM } from '../clients/hook-command-line.js';

@@ -11,7 +11,7 @@ import {
   uninstallFile,
   type InstalledFile,
 } from '../client-files/install-file.js';
-import { sha256 } from '../../../core/contract/artifact-ref.js';
+import { sha256 } from '../../../core/contract/hash.js';
 import { usageError } from '../../../core/errors.js';
 import type { Profile } from '../clients/client-facts.js';
 import { CLIENT_PROGRAMS } from '../clients/client-programs.js';

@@ -1,7 +1,7 @@
 // identities.yaml while a service runs: read again once a second, and refused as a whole if it is not valid and pinned.
 
 import type { IdentitiesPolicy } from '../../../core/contract/policy/identities.js';
-import { sha256 } from '../../../core/contract/artifact-ref.js';
+import { sha256 } from '../../../core/contract/hash.js';
 import { CodedError } from '../../../core/errors.js';
 import { loadIdentities } from '../../../home/policy/check-identities.js';
 import type { Clock } from '../../../engine/ports/clock.js';

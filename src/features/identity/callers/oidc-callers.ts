@@ -4,7 +4,7 @@
 import { hash } from 'node:crypto';
 import { isSignedToken, readTokenHead } from '../provider/signed-token.js';
 import { canonicalJson } from '../../../core/contract/canonical-json.js';
-import { sha256 } from '../../../core/contract/artifact-ref.js';
+import { sha256 } from '../../../core/contract/hash.js';
 import { AuthenticationContext } from '../../../core/contract/policy/identities.js';
 import type { OidcIdentity } from '../../../core/contract/run/verified-identity.js';
 import { Actor, LATEST_TIMESTAMP_MS } from '../../../core/contract/shapes.js';

@@ -2,7 +2,7 @@
 // bytes of a file: it also applies to a copy of the file, but not to an edited version.
 
 import { readAcceptedCautions } from '../../../home/policy/manifest-policy-source.js';
-import { sha256 } from '../../../core/contract/artifact-ref.js';
+import { sha256 } from '../../../core/contract/hash.js';
 import { valuesOf, type AcceptedCaution } from '../../../core/contract/policy/pins.js';
 import type { LintMessage } from '../../../home/policy/policy-linter.js';
 import { LINT_RULE_IDS } from '../lint-rules.js';

@@ -1,4 +1,4 @@
-import { sha256 } from '../../../core/contract/artifact-ref.js';
+import { sha256 } from '../../../core/contract/hash.js';
 import { ActionNotExecutedError } from '../../../core/errors.js';
 import type {
   CommandOrder,

@@ -1,6 +1,7 @@
 // References to the spec of a session and to the packets that its agents get (S4-59).
 
-import { type ArtifactRef, sha256 } from '../../../core/contract/artifact-ref.js';
+import { type ArtifactRef } from '../../../core/contract/artifact-ref.js';
+import { sha256 } from '../../../core/contract/hash.js';
 import { canonicalJson } from '../../../core/contract/canonical-json.js';
 import type { NextStep } from '../contract/session-answer.js';
 import type { SessionSpec } from '../contract/session-spec.js';

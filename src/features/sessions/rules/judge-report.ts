@@ -2,7 +2,7 @@
 // and its proof valid.
 
 import { canonicalJson } from '../../../core/contract/canonical-json.js';
-import { sha256 } from '../../../core/contract/artifact-ref.js';
+import { sha256 } from '../../../core/contract/hash.js';
 import type { JsonObject } from '../../../core/contract/json.js';
 import { REPORTED_STEP_TYPES, type GateEvidence, type ReportedStepType } from '../contract/session.js';
 import type { SessionErrorCode } from '../contract/session-answer.js';

@@ -2,7 +2,7 @@
 // who receives a receipt later can compare it with the command and the output.
 
 import { canonicalJson } from '../../../core/contract/canonical-json.js';
-import { sha256 } from '../../../core/contract/artifact-ref.js';
+import { sha256 } from '../../../core/contract/hash.js';
 import { isJsonObject } from '../../../core/contract/json.js';
 import { VerificationReceipt } from '../contract/session.js';
 import { isConforming } from '../../../core/contract/validators.js';

@@ -3,7 +3,7 @@
 
 import { timingSafeEqual } from 'node:crypto';
 import type { GateEvidence } from '../contract/session.js';
-import { sha256 } from '../../../core/contract/artifact-ref.js';
+import { sha256 } from '../../../core/contract/hash.js';
 import type { SessionVouch } from '../contract/session-command.js';
 import type { Secrets } from '../../../core/contract/secrets.js';
 import { checksumParts } from './gate.js';

@@ -2,7 +2,7 @@
 
 import Type, { type Static } from 'typebox';
 import { canonicalJson } from '../../../core/contract/canonical-json.js';
-import { sha256 } from '../../../core/contract/artifact-ref.js';
+import { sha256 } from '../../../core/contract/hash.js';
 import { BudgetLimits } from '../../../core/contract/run/budget.js';
 import { REPORT_MATCHES } from '../../../core/contract/run/report-origin.js';
 import { StepResponse } from '../../../core/contract/run/response.js';

@@ -1,6 +1,6 @@
 // Strong ETags (RFC 9110): equal exactly if the bytes are equal.
 
-import { sha256 } from '../../../core/contract/artifact-ref.js';
+import { sha256 } from '../../../core/contract/hash.js';
 
 export const etagOf = (text: string): string => `"${sha256(text).slice(0, 32)}"`;
 

@@ -1,5 +1,5 @@
 import { canonicalJson } from '../../../core/contract/canonical-json.js';
-import { sha256 } from '../../../core/contract/artifact-ref.js';
+import { sha256 } from '../../../core/contract/hash.js';
 import type { Principal } from '../../../engine/ports/token-book.js';
 
 /**

@@ -4,8 +4,8 @@ import {
   type Artifact,
   type ArtifactKind,
   type StoredArtifact,
-  sha256,
 } from '../../../core/contract/artifact-ref.js';
+import { sha256 } from '../../../core/contract/hash.js';
 import type { Batch, ErasureResult, Erasure } from '../../../engine/ports/ledger/ledger-store.js';
 import { type CaseKeys, SEAL_BYTES, CaseKeyGuard, type KeyedLedger, type SealedContent } from '../../keys/case-keys.js';
 import {

@@ -11,7 +11,7 @@ import {
 } from '../../../../src/core/ledger/proof/checkpoint.js';
 import { isSigned, publicKey } from '../../../../src/core/ledger/proof/ed25519.js';
 import { EMPTY_HEAD, extendHead } from '../../../../src/core/ledger/proof/merkle.js';
-import { sha256 } from '../../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../../src/core/contract/hash.js';
 import {
   notePrivateKey,
   noteSigner,

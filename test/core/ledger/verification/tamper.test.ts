@@ -6,7 +6,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { sha256 } from '../../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../../src/core/contract/hash.js';
 import { EMPTY_HEAD, extendHead } from '../../../../src/core/ledger/proof/merkle.js';
 import { withDatabase } from '../../../stores/sqlite/sqlite-harness.js';
 import { sized } from '../../../fixtures/campaign.js';

@@ -1,7 +1,8 @@
 // Each rule about contents and heads on its own (see forged-ledger.ts).
 
 import { describe, expect, test } from '@jest/globals';
-import { type Artifact, sha256 } from '../../../../src/core/contract/artifact-ref.js';
+import { type Artifact } from '../../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../../src/core/contract/hash.js';
 import { LedgerError } from '../../../../src/core/errors.js';
 import { verifyLedger, type LedgerSource } from '../../../../src/core/ledger/verification/verify-ledger.js';
 import type { LogHead } from '../../../../src/engine/ports/ledger/ledger-store.js';

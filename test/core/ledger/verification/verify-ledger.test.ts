@@ -3,7 +3,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { canonicalJson } from '../../../../src/core/contract/canonical-json.js';
 import { NO_PREV } from '../../../../src/core/contract/run/entry.js';
-import { sha256 } from '../../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../../src/core/contract/hash.js';
 import type { LedgerRule } from '../../../../src/core/ledger/verification/ledger-problem.js';
 import { EMPTY_HEAD, leafHash } from '../../../../src/core/ledger/proof/merkle.js';
 import {

@@ -1,7 +1,8 @@
 // The run that carries an action, and its complete request.
 
 import { describe, expect, test } from '@jest/globals';
-import { type ArtifactRef, sha256 } from '../../../../src/core/contract/artifact-ref.js';
+import { type ArtifactRef } from '../../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../../src/core/contract/hash.js';
 import { canonicalJson } from '../../../../src/core/contract/canonical-json.js';
 import { createCatalogue } from '../../../../src/core/contract/policy/catalogue.js';
 import type { Lane } from '../../../../src/core/contract/policy/lanes.js';

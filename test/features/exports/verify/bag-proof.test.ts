@@ -7,7 +7,7 @@ import { openBagFolder } from '../../../../src/features/exports/bag/bag-folder.j
 import type { BagEntry, BagProof } from '../../../../src/core/contract/evidence/bag-proof.js';
 import { canonicalJson } from '../../../../src/core/contract/canonical-json.js';
 import type { ExportBundle } from '../../../../src/core/contract/evidence/export-bundle.js';
-import { sha256 } from '../../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../../src/core/contract/hash.js';
 import { EXPORT_BAG_RULES } from '../../../../src/features/exports/verify/bag-report.js';
 import { verifyExportBag } from '../../../../src/features/exports/verify/verify-export-bag.js';
 import { homePaths } from '../../../../src/home/home.js';

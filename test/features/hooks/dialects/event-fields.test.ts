@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { sha256 } from '../../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../../src/core/contract/hash.js';
 import type { Json } from '../../../../src/core/contract/json.js';
 import {
   AGENT_CHARS_MAX,

@@ -1,7 +1,7 @@
 // How the tools of each client are read. An expected value of null is a call that is denied, because it is unreadable.
 
 import { describe, expect, test } from '@jest/globals';
-import { sha256 } from '../../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../../src/core/contract/hash.js';
 import type { Json, JsonObject } from '../../../../src/core/contract/json.js';
 import { DIALECTS } from '../../../../src/features/hooks/dialects.js';
 import type { Client, NativeCall } from '../../../../src/features/hooks/hook-event.js';

@@ -4,7 +4,7 @@
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { sha256 } from '../../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../../src/core/contract/hash.js';
 import { CLIENTS } from '../../../../src/features/hooks/hook-event.js';
 import { Bench } from '../../../fixtures/bench.js';
 import type { ClientMachine } from '../../../fixtures/client-machine.js';

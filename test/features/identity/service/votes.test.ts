@@ -4,7 +4,7 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { identitiesSource } from '../../../../src/home/policy/home-identities.js';
 import { winstonLog } from '../../../../src/system/winston-log.js';
-import { sha256 } from '../../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../../src/core/contract/hash.js';
 import type { Entry } from '../../../../src/core/contract/run/entry.js';
 import type { Principal } from '../../../../src/engine/ports/token-book.js';
 import { OidcIdentityService } from '../../../../src/features/identity/service/oidc-identity-service.js';

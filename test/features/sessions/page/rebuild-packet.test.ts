@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { canonicalJson } from '../../../../src/core/contract/canonical-json.js';
-import { sha256 } from '../../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../../src/core/contract/hash.js';
 import type {
   Packet,
   PacketMaterial,

@@ -1,7 +1,7 @@
 // S3-24: the receipt verifier of the package. It names every member that does not match the subject.
 
 import { describe, expect, test } from '@jest/globals';
-import { sha256 } from '../../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../../src/core/contract/hash.js';
 import { commandHash, verifyReceipt, type ReceiptSubject } from '../../../../src/index.js';
 
 const COMMAND = ['npm', 'run', 'a b'];

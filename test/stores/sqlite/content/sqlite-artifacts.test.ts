@@ -2,7 +2,8 @@ import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } 
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createSqliteStore, openSqliteStore } from '../../../../src/stores/sqlite/sqlite-ledger-store.js';
-import { type Artifact, sha256 } from '../../../../src/core/contract/artifact-ref.js';
+import { type Artifact } from '../../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../../src/core/contract/hash.js';
 import { EMPTY_HEAD, extendHead } from '../../../../src/core/ledger/proof/merkle.js';
 import type { LedgerStore } from '../../../../src/engine/ports/ledger/ledger-store.js';
 import { all, answered, content, opening, Scribe, scribeOf, treeId } from '../../../fixtures/entries.js';

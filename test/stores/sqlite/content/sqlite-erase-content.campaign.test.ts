@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
 import { createSqliteStore, openSqliteStore } from '../../../../src/stores/sqlite/sqlite-ledger-store.js';
-import { sha256 } from '../../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../../src/core/contract/hash.js';
 import type { LedgerStore } from '../../../../src/engine/ports/ledger/ledger-store.js';
 import { audited, answered, CASE, content, opening, treeId, scribeOf, type Scribe } from '../../../fixtures/entries.js';
 import { dropGuards, ledgerFolder, withDatabase, type LedgerFolder } from '../sqlite-harness.js';

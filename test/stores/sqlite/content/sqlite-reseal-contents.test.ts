@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
 import { caseCipher } from '../../../../src/stores/keys/case-keys.js';
 import { createSqliteStore, openSqliteStore } from '../../../../src/stores/sqlite/sqlite-ledger-store.js';
-import { sha256 } from '../../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../../src/core/contract/hash.js';
 import type { CaseKeyTable } from '../../../../src/engine/ports/ledger/case-key-table.js';
 import type { LedgerStore } from '../../../../src/engine/ports/ledger/ledger-store.js';
 import { answered, CASE, content, opening, treeId, scribeOf, type Scribe } from '../../../fixtures/entries.js';

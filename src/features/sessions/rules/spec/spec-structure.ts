@@ -2,7 +2,7 @@
 // of a session. The texts, commands and dependencies of a pending task may be edited without one.
 
 import { canonicalJson } from '../../../../core/contract/canonical-json.js';
-import { sha256 } from '../../../../core/contract/artifact-ref.js';
+import { sha256 } from '../../../../core/contract/hash.js';
 import { isVerifyTask, type SessionSpec } from '../../contract/session-spec.js';
 
 /** SHA-256 of the structure in canonical JSON. The order of tasks within a phase does not count. */

@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { sha256 } from '../../../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../../../src/core/contract/hash.js';
 import { openTurnpike } from '../../../../../src/host/turnpike.js';
 import type { DoctorFinding } from '../../../../../src/features/doctor/finding.js';
 import { finish, initialised, jsonLines, tempFolder, think, turnpike, write } from '../../fake-io.js';

@@ -5,7 +5,7 @@ import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeF
 import { join } from 'node:path';
 import { caseCipher } from '../../../../../src/stores/keys/case-keys.js';
 import { lockWriter } from '../../../../../src/stores/sqlite/writer-lock.js';
-import { sha256 } from '../../../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../../../src/core/contract/hash.js';
 import type { KeyFacts } from '../../../../../src/home/keys/list-keys.js';
 import {
   fastClock,

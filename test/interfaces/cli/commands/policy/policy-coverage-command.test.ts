@@ -9,7 +9,7 @@ import type {
   PolicyCoverage,
 } from '../../../../../src/core/contract/evidence/coverage-proof.js';
 import type { SignedStatement } from '../../../../../src/core/contract/evidence/evidence.js';
-import { sha256 } from '../../../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../../../src/core/contract/hash.js';
 import { shippedContract } from '../../../../../src/runtime/shipped-contract.js';
 import { finish, initialised, jsonLines, line, put, read, tempFolder, think, turnpike, write } from '../../fake-io.js';
 

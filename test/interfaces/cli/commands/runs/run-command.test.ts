@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { existsSync, readFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { sha256 } from '../../../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../../../src/core/contract/hash.js';
 import { createDeferred } from '../../../../../src/runtime/deferred.js';
 import {
   finish,
