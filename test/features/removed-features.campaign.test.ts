@@ -42,6 +42,11 @@ const WITH_FEATURES: readonly string[] = [
   ...IMPORTING,
   // It names a file of exports.
   'test/core/contract/entry-name.test.ts',
+  // Sessions have schemas, entries and a table of states.
+  'test/core/contract/schema-instances.test.ts',
+  'test/core/contract/schemas.test.ts',
+  'test/core/ledger/seal-entry.test.ts',
+  'test/kernel/replay/machines-diff.test.ts',
   // Trees and policies load features.
   'test/kernel/loaded-features.test.ts',
   // Recorded trees have conditions.
