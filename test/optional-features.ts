@@ -1,29 +1,16 @@
-// Which features can be removed, the registry that names them, and the entries of the package that export from them.
+// The features, the registry that names them, and the entries of the package that export from them.
 
 import ts from 'typescript';
 import { filesIn } from './sources.js';
 
-/** The features that only these lists and exports of the package name: each can be removed with these lines. */
+/** Every feature: only these lists and exports of the package name it, so that it can be removed with these lines. */
 export const OPTIONAL_FEATURES: readonly string[] = [
-  'approvals',
-  'backup',
-  'cluster',
-  'conditions',
-  'decision-points',
-  'decisions',
-  'doctor',
-  'evidence',
-  'exports',
-  'hooks',
-  'identity',
-  'models',
-  'policy-lint',
-  'promotions',
-  'sessions',
-  'simulation',
-  'telemetry',
-  'upstreams',
-];
+  ...new Set(
+    filesIn('src/features', /\.tsx?$/)
+      .map((path) => path.split('/'))
+      .flatMap(([, , feature = '', file]) => (file === undefined ? [] : [feature])),
+  ),
+].sort();
 
 /** The registry of all features. It loads what it lists when that is needed. */
 export const REGISTRY = 'src/features/declare-features.ts';
