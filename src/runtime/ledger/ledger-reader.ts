@@ -3,7 +3,7 @@ import { rootRunIdOf } from '../../core/contract/run/run-context.js';
 import type { StoredArtifact } from '../../core/contract/artifact-ref.js';
 import type { Entry } from '../../core/contract/run/entry.js';
 import type { RunRecord } from '../../core/contract/run/run-record.js';
-import { LedgerError, usageError } from '../../core/errors.js';
+import { LedgerError } from '../../core/errors.js';
 import type { HistoryCache } from '../../core/ledger/history-cache.js';
 import type {
   ExternalHead,

@@ -183,7 +183,6 @@ export const HIGH_RISK_KINDS = ['promotion', 'export'] as const;
 export type HighRiskKind = (typeof HIGH_RISK_KINDS)[number];
 /** The kinds of runs that people start: the acts of operators are `tool_gateway` runs. */
 const STARTED_KINDS = [...HIGH_RISK_KINDS, 'tool_gateway'] as const;
-type StartedKind = (typeof STARTED_KINDS)[number];
 
 export const StartRunInput = Type.Object(
   {
