@@ -112,8 +112,6 @@ export {
   type ReadOptionsOptions,
 } from './host/configuration/turnpike-configuration.js';
 export { openTurnpike, type Turnpike, type TurnpikeOptions } from './host/turnpike.js';
-// Its declarations add `hooks` to `Turnpike`.
-export type {} from './features/hooks/gate/hook-gate.js';
 export {
   commandHash,
   verifyReceipt,

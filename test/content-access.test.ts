@@ -3,7 +3,7 @@
 
 import { expect, test } from '@jest/globals';
 import ts from 'typescript';
-import { filesIn, nodesOf, parse } from './sources.js';
+import { filesIn, isOfPage, nodesOf, parse } from './sources.js';
 
 /** Reads of content: of a store, of what stands for one, and of a ledger for folding. */
 const READS: ReadonlySet<string> = new Set(['artifact', 'artifactsOf', 'histories', 'folded', 'systemArtifact']);
@@ -69,7 +69,7 @@ const PERSONS: Readonly<Record<string, readonly string[]>> = {
 
 /** The stores are what is read; the page is browser code, and asks the service. */
 const FILES = filesIn('src', /\.tsx?$/).filter(
-  (path) => !/^src\/(?:stores|interfaces\/inspector\/page|engine\/ports)\//.test(path),
+  (path) => !isOfPage(path) && !/^src\/(?:stores|engine\/ports)\//.test(path),
 );
 const MADE_IN = 'src/runtime/content/audience.ts';
 

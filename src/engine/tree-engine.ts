@@ -117,7 +117,7 @@ export interface EngineCondition {
 /**
  * Executes effects for an engine. A local read must return synchronously; a throw is an unknown outcome.
  * @see EffectGateway in src/host/effect-gateway.ts, which chooses the executor of each effect. Before it come
- * SuspendableEffects in effect-runner.ts and, with telemetry, TracedEffects in src/features/telemetry.
+ * SuspendableEffects in suspension.ts and, with telemetry, TracedEffects in src/features/telemetry.
  */
 export interface Effects {
   gather(request: SandboxRequest): SandboxFacts;

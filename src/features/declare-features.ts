@@ -11,7 +11,7 @@ import type {
   TelemetryOptions,
   ToolCommandOptions,
 } from '../interfaces/cli/command.js';
-import type { Demonstrate } from '../interfaces/cli/demo.js';
+import type { DemoStep } from '../interfaces/cli/demo.js';
 import type { AddedViews } from '../interfaces/inspector/added-views.js';
 import { declareFeature, installVocabulary, type DeclaredFeature } from '../core/contract/run/feature-vocabulary.js';
 import { HOOKS, installCallDecider, type CallDecider } from '../core/policy/calls.js';
@@ -74,7 +74,7 @@ export interface Feature {
   /** Its options of `turnpike mcp` and `turnpike serve` for its tools. Loaded with the command line. */
   readonly toolOptions?: () => Promise<ToolCommandOptions>;
   /** Adds what it shows in the demonstration of `turnpike serve --demo`. */
-  readonly demonstrate?: () => Promise<Demonstrate>;
+  readonly demonstrate?: () => Promise<DemoStep>;
   /** What traces and measures an engine. Loaded when a Turnpike is opened with telemetry. */
   readonly observeEngine?: () => Promise<ObserveEngine>;
   /** The past states of what it has opened. Loaded when a command prints the state of the ledger. */
@@ -160,9 +160,8 @@ export const FEATURES: readonly Feature[] = [
             ...{ start: true, next: true, replay: true, heartbeat: true, verify: true, review: true, pause: true },
             ...{ resume: true, end: true, rebase: true, waive: true, status: true, prepare: true, list: true },
           },
-          // Without `await`: a process that sends requests does not load what answers them.
-          remote: (owner, contract) =>
-            import('./sessions/remote-sessions.js').then(({ remoteSessions }) => remoteSessions(owner, contract)),
+          remote: async (owner, contract) =>
+            (await import('./sessions/commands/remote-sessions.js')).remoteSessions(owner, contract),
         },
       },
       requests: {
@@ -172,7 +171,7 @@ export const FEATURES: readonly Feature[] = [
     commands: async () => (await import('./sessions/commands/session-command-list.js')).SESSION_COMMANDS,
     stateTable: async () => (await import('./sessions/commands/session-state-table.js')).SESSION_TABLE,
     toolOptions: async () => (await import('./sessions/commands/session-tool-options.js')).SESSION_TOOL_OPTIONS,
-    demonstrate: async () => (await import('./sessions/service/demo-session.js')).startDemoSession,
+    demonstrate: async () => (await import('./sessions/commands/demo-session.js')).startDemoSession,
   },
   {
     name: 'policy-lint',

@@ -1,8 +1,10 @@
 // The members that features add to the public object, in this process and through the owner of the ledger.
 
+import { InvariantError } from '../core/errors.js';
 import type { Feature } from '../features/declare-features.js';
 import type { AddedMember, AddedMembers, RequestSender } from '../runtime/host-feature.js';
-import { type FeatureParts, LazyPart } from './feature-parts.js';
+import { type FeatureParts } from './feature-parts.js';
+import { LazyPart } from './lazy-part.js';
 import type { TurnpikeOptions } from './turnpike-options.js';
 
 type WithHost = Pick<Feature, 'inHost'>;
@@ -46,7 +48,7 @@ export const remoteMembers = (
     }),
   );
 
-/** Only these members of an object that has more. */
+/** The members that features add, without the other members of the object. */
 export const pickMembers = (features: readonly WithHost[], object: AddedMembers): AddedMembers =>
   toMembers(membersOf(features).map(([name]) => [name, Reflect.get(object, name)]));
 
@@ -57,11 +59,16 @@ const membersOf = (features: readonly WithHost[]): readonly (readonly [name: str
 const toMembers = (members: readonly (readonly [name: string, member: unknown])[]): AddedMembers =>
   Object.fromEntries(members) as unknown as AddedMembers;
 
-/** Each operation creates its object when it is first called. */
+/** Each operation creates its object when it is first called. It rejects if the object does not have it. */
 const forwardCalls = (names: Readonly<Record<string, true>>, create: () => Promise<unknown>): Operations =>
   Object.fromEntries(
     Object.keys(names).map((name) => [
       name,
-      async (...call: readonly unknown[]) => ((await create()) as Operations)[name]?.(...call),
+      async (...call: readonly unknown[]) => {
+        const object = (await create()) as Operations;
+        const operation = object[name];
+        if (operation === undefined) throw new InvariantError(`a part lacks its operation ${name}`);
+        return operation.call(object, ...call);
+      },
     ]),
   );

@@ -10,14 +10,15 @@ import type {
   HostAccess,
   HostParts,
   PartEvents,
-  ReadRequest,
+  RequestReader,
 } from '../runtime/host-feature.js';
 import type { AddedTools, FeatureToolOptions } from '../runtime/effects/tools-of-features.js';
+import { LazyPart } from './lazy-part.js';
 
 type Part = HostParts[keyof HostParts] & PartEvents;
 
-/** Each loads its feature. */
-export type RequestReaders = ReadonlyMap<string, () => Promise<ReadRequest>>;
+/** Functions that load what reads a request, by `op`. */
+export type RequestReaders = ReadonlyMap<string, () => Promise<RequestReader>>;
 
 /** Closes or aborts one part. */
 type PartStep = () => Promise<void>;
@@ -124,57 +125,5 @@ class FeatureEffects {
 
   abort(): Promise<void> {
     return this.#executor.close((executor) => executor.abort?.());
-  }
-}
-
-// A part of a Turnpike that only some services use. It is created when it is first used, so that its modules are not
-// loaded before.
-//
-// Invariants:
-//   L1. A part is created at most once. If its creation fails, the call that needed it rejects, and the next call tries
-//       again.
-//   L2. `close` creates nothing. It waits for a creation in flight and closes that part too. A part that is created
-//       after it is closed at once.
-
-export class LazyPart<Part> {
-  readonly #create: () => Promise<Part>;
-  #creation: Promise<Part> | null = null;
-  #current: Part | null = null;
-  /** Set by `close`. */
-  #closePart: ((part: Part) => unknown) | null = null;
-
-  /** @param create imports the module of the part and creates it */
-  constructor(create: () => Promise<Part>) {
-    this.#create = create;
-  }
-
-  /** The part if it exists. It receives events only then, because before it no caller can wait for one. */
-  get current(): Part | null {
-    return this.#current;
-  }
-
-  /** The part, which the first call creates. @throws what its creation throws (L1) */
-  get(): Promise<Part> {
-    this.#creation ??= this.#create().then(
-      async (part) => {
-        this.#current = part;
-        await this.#closePart?.(part);
-        return part;
-      },
-      (error: unknown) => {
-        this.#creation = null;
-        throw error;
-      },
-    );
-    return this.#creation;
-  }
-
-  /** Closes the part if it was used (L2). */
-  async close(closePart: (part: Part) => unknown): Promise<void> {
-    const part = this.#current;
-    this.#closePart = closePart;
-    if (part !== null) await closePart(part);
-    // The call that needed the part reports the error of its creation.
-    else await this.#creation?.catch(() => undefined);
   }
 }

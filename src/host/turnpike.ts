@@ -66,6 +66,9 @@ import type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js'
 import type { UpstreamProblem } from '../runtime/effects/tools-of-features.js';
 import { exportRootOf, wire, type CloseStep, type TurnpikeComponents } from './wire.js';
 
+// What features add to `Turnpike` and its options belongs to them wherever they are named.
+export type {} from '../features/feature-types.js';
+
 export type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
 
 /** An open instance, which `openTurnpike` returns. It owns its ledger until `close`. */

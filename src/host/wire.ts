@@ -144,7 +144,7 @@ export function wire(
     ...{ ids, clock, pace, log, telemetry: tracing, decisionService: httpDecisionService },
     signer: () => (keys === null ? null : readLedgerSigner(keys.ledgerKey)),
     exports: exportRootOf(options, state),
-    options,
+    options: { ...options },
   };
   return { ...parts, ledger, engine: admitted, policyCache, history, overlay, readClock, ids, clock, pace, keepAlive };
 }

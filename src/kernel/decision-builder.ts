@@ -1,5 +1,6 @@
 // Builds the decision for one input: turns what the machines emit into ledger entries (with sequence number and
-// timestamp) and into commands, replies and timers.
+// timestamp) and into commands, replies and timers. The context of the
+// root run, from which every other context comes, is made here too.
 
 import type { Command, Emission, RunTermination, Reply } from '../../machines/emission.js';
 import type { Artifact } from '../core/contract/artifact-ref.js';

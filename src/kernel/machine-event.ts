@@ -1,4 +1,5 @@
-// Maps the closed vocabulary of inputs to machine events. No other module sends an event from outside.
+// Maps the closed vocabulary of inputs to machine events. No other module sends an event from outside. A
+// proposal over the limit of its policy becomes one with a prefix of its payload (C80).
 
 import type { AgentEvent, ProposeEvent } from '../../machines/agent.js';
 import type { StartRunEvent } from '../../machines/high-risk-run.js';

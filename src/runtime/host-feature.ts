@@ -37,8 +37,8 @@ export interface HostFeature {
   readonly parts?: { readonly [Name in keyof HostParts]?: CreatePart<HostParts[Name]> };
   /** Its members of the public object. */
   readonly members?: { readonly [Name in keyof AddedMembers]?: AddedMember<AddedMembers[Name]> };
-  /** What reads its requests of the control socket, by their `op`. */
-  readonly requests?: Readonly<Record<string, () => Promise<ReadRequest>>>;
+  /** Functions that read the requests of the control socket that it answers, by `op`. */
+  readonly requests?: Readonly<Record<string, () => Promise<RequestReader>>>;
 }
 
 /**
@@ -90,10 +90,10 @@ type PartOf<Member> = {
  * Reads a request of another process, without its `id` and `op`.
  * @returns what answers it; null if it does not conform to its schema
  */
-export type ReadRequest = (request: JsonObject) => AnswerRequest | null;
-type AnswerRequest = (host: RequestHost) => Promise<unknown>;
+export type RequestReader = (request: JsonObject) => RequestAnswer | null;
+type RequestAnswer = (host: RequestHost) => Promise<unknown>;
 
-/** What answers to requests of other processes use. */
+/** What an answer to a request of another process is made with. */
 export interface RequestHost {
   readonly members: AddedMembers;
   /** @throws UsageError if this process uses another contract folder; null requests none */

@@ -1,4 +1,5 @@
 // One line of the service log for each step that was denied, and for each end of a run, at level `info`. Never content.
+// What is known of a run until then is in `ObservedRuns`, which telemetry uses too.
 
 import { isIdentifier, hashText, CANCEL_REASONS } from '../core/contract/free-text.js';
 import type { Catalogue } from '../core/contract/policy/catalogue.js';

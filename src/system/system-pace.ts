@@ -3,6 +3,8 @@
 // Node accepts one connection in each turn of the event loop. A turn with a ledger commit takes milliseconds, so after
 // a burst of 200 connections the next client would wait for 200 commits. So while connections arrive, deferrable work
 // lets turns pass, for at most two milliseconds; a turn without work takes about a tenth of a millisecond.
+//
+// `keepProcessAlive` does the opposite: while a caller waits, the process does not end.
 
 import type { Pace } from '../engine/ports/pace.js';
 

@@ -10,6 +10,16 @@ import { built } from './built.js';
 
 const REPORT = 'docs/reference/api-report.txt';
 
+/** What features add to the public object. */
+const ADDED = ['sessions', 'hooks'];
+
+/** The members that the interface `Turnpike` of its own file lacks. */
+function missingMembers(file: ts.SourceFile, checker: ts.TypeChecker): readonly string[] {
+  const declaration = file.statements.find((each) => ts.isInterfaceDeclaration(each) && each.name.text === 'Turnpike');
+  const members = declaration === undefined ? [] : checker.getTypeAtLocation(declaration).getProperties();
+  return ADDED.filter((name) => !members.some((member) => member.name === name));
+}
+
 describe('the public API', () => {
   let present = '';
 
@@ -40,6 +50,16 @@ describe('the public API', () => {
     ]);
     expect(own.length).toBeGreaterThan(200);
     expect(found.map(({ file, messageText }) => [file?.fileName, messageText])).toEqual([]);
+  }, 120_000);
+
+  test('every entry that names the public object has what features add to it', () => {
+    const found = [...entryPoints()].flatMap(([entry, path]) => {
+      const program = ts.createProgram([path], CONSUMER_OPTIONS);
+      const file = program.getSourceFile(join(ROOT, 'dist/src/host/turnpike.d.ts'));
+      return file === undefined ? [] : [[entry, ...missingMembers(file, program.getTypeChecker())]];
+    });
+    expect(found.length).toBeGreaterThan(1);
+    expect(found.filter(([, ...missing]) => missing.length > 0)).toEqual([]);
   }, 120_000);
 
   // If this fails after an intended change: TURNPIKE_WRITE_API=1 writes the report, and CHANGELOG names the change.

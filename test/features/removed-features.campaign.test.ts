@@ -71,7 +71,7 @@ const MS_MAX = 1_200_000;
 
 /**
  * Decides one step, and prints its outcome, why the inspector cannot explain it, how the options of missing features
- * are refused, and the commands that are left.
+ * are refused, the members that features would add, and the commands that are left.
  */
 const SAMPLE = `
 import { join } from 'node:path';
@@ -109,8 +109,9 @@ const refused = [
   await codeOf(() => turnpikeHttp({ turnpike, identity: {} })),
   await codeOf(() => turnpike.decide({})),
 ];
+const added = ['sessions', 'hooks'].filter((name) => name in turnpike);
 await turnpike.close();
-console.log(JSON.stringify({ outcome, unexplained, refused, commands: COMMANDS.map(({ name }) => name) }));
+console.log(JSON.stringify({ outcome, unexplained, refused, added, commands: COMMANDS.map(({ name }) => name) }));
 `;
 
 let folder = '';
@@ -164,7 +165,7 @@ test('what is left decides a step by the shipped policy without approvals, and h
   expect(stderr).toBe('');
   expect(status).toBe(0);
   const { commands, ...decided } = JSON.parse(stdout) as { commands: readonly string[] };
-  expect(decided).toEqual({ outcome: 'SUCCESS', unexplained: 'LEDGER_UNSUPPORTED', refused: REFUSED });
+  expect(decided).toEqual({ outcome: 'SUCCESS', unexplained: 'LEDGER_UNSUPPORTED', refused: REFUSED, added: [] });
   expect(commands).toContain('ledger verify');
   for (const removed of ['doctor', 'hook', 'session start']) expect(commands).not.toContain(removed);
 });

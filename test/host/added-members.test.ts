@@ -4,6 +4,7 @@ import { expect, test } from '@jest/globals';
 import { FEATURES } from '../../src/features/declare-features.js';
 import type { Sessions } from '../../src/features/sessions/sessions.js';
 import { openMembers, pickMembers, remoteMembers } from '../../src/host/added-members.js';
+import { ControlRequest } from '../../src/host/control/control-messages.js';
 import { FeatureParts } from '../../src/host/feature-parts.js';
 import type { AddedMembers, HostAccess, HostFeature, RequestSender } from '../../src/runtime/host-feature.js';
 
@@ -56,6 +57,12 @@ test('a member with an option is created if the option is true, and is null othe
   expect(created).toEqual([['gate']]);
 });
 
+test('an operation that the part lacks rejects', async () => {
+  const { features, parts } = countedFeature();
+  const { sessions } = await openMembers(features, parts, {});
+  await expect(sessions.list()).rejects.toThrow('a part lacks its operation list');
+});
+
 test('the member of another process is created once, with that process and the contract', async () => {
   const { created, features } = countedFeature();
   const owner = {} as RequestSender;
@@ -63,6 +70,16 @@ test('the member of another process is created once, with that process and the c
   expect([hooks, created]).toEqual([null, []]);
   expect(await Promise.all([sessions.status('one'), sessions.status('two')])).toEqual(['one', 'two']);
   expect(created).toEqual([[owner, '/contract']]);
+});
+
+test('no two requests of the control socket have one `op`', () => {
+  const added = FEATURES.flatMap(({ inHost }) => Object.keys(inHost?.requests ?? {}));
+  const own = ControlRequest.anyOf.flatMap(({ properties: { op } }): readonly string[] =>
+    'const' in op ? [op.const] : op.enum,
+  );
+  const all = [...own, ...added];
+  expect(added).toEqual(['hook', 'reopen_hooks', 'session']);
+  expect(all.filter((op, at) => all.indexOf(op) !== at)).toEqual([]);
 });
 
 test('only the members of features are picked', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { LazyPart } from '../../src/host/feature-parts.js';
+import { LazyPart } from '../../src/host/lazy-part.js';
 import { createDeferred } from '../../src/runtime/deferred.js';
 
 interface Part {

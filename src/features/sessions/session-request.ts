@@ -7,7 +7,7 @@ import { GATE_POLICIES, OVERRIDE_REASONS, POSTURES, type SessionLimits } from '.
 import type { SessionSpec } from './contract/session-spec.js';
 import { closed, Nullable, OneOf } from '../../core/contract/shapes.js';
 import { isInstance } from '../../core/contract/validators.js';
-import type { ReadRequest } from '../../runtime/host-feature.js';
+import type { RequestReader } from '../../runtime/host-feature.js';
 import type { Sessions } from './sessions.js';
 
 const Text = Type.String({ maxLength: 400 });
@@ -108,7 +108,7 @@ const ContractRequest = Type.Object(
   closed,
 );
 
-export const readSessionRequest: ReadRequest = (request) => {
+export const readSessionRequest: RequestReader = (request) => {
   if (!isInstance(ContractRequest, request)) return null;
   const { contract, question } = request;
   return async ({ members, checkContract }) => {

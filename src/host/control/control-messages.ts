@@ -251,7 +251,7 @@ const Erase = Type.Object(
 export const RequestEnvelope = Type.Object({ id: Id, op: Type.String() }, { additionalProperties: true });
 export type RequestEnvelope = Static<typeof RequestEnvelope>;
 
-/** What the platform itself answers. */
+/** A request that the platform answers. */
 export const ControlRequest = Type.Union([
   StartAgent,
   Respond,

@@ -5,7 +5,7 @@ import { usageError } from '../../core/errors.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { Log } from '../../engine/ports/log.js';
 import type { ReadinessCheck, ReadinessReport, ReadinessReporter } from './readiness-reporter.js';
-import { LazyPart } from '../feature-parts.js';
+import { LazyPart } from '../lazy-part.js';
 
 /** Interval between two reports without a request, in ms. */
 const WATCH_MS = 5_000;

@@ -19,7 +19,7 @@ const PAUSE_MS = 4_000;
 const GOVERNANCE = { actor: 'governance', role: 'ATTORNEY_ADMIN' } as const;
 
 /** Adds what a feature shows to the demonstration. */
-export type Demonstrate = (turnpike: Turnpike) => Promise<void>;
+export type DemoStep = (turnpike: Turnpike) => Promise<void>;
 
 /** Opens Turnpike on a home directory below `folder`, with the shipped policy, under which exports need approval. */
 export const openDemo = (

@@ -1,5 +1,6 @@
 // The six sandbox actions on held directories. `failed` is answered only where the action certainly did not happen;
 // an error after the point of no return is `unknown`, and settled later (`sandbox-settle.ts`).
+// The use of space of a case, which they change, is counted here too.
 
 import { isUtf8 } from 'node:buffer';
 import {

@@ -6,7 +6,7 @@ import { connectTo, listenAt, type SocketConnection } from '../../../src/system/
 import type { SessionAnswer } from '../../../src/features/sessions/contract/session-answer.js';
 import { splitLines } from '../../../src/host/control/split-lines.js';
 import { connectControl, type ControlClient } from '../../../src/host/control/control-client.js';
-import { remoteSessions } from '../../../src/features/sessions/remote-sessions.js';
+import { remoteSessions } from '../../../src/features/sessions/commands/remote-sessions.js';
 import type { Sessions } from '../../../src/features/sessions/sessions.js';
 import { openTurnpike, type Turnpike } from '../../../src/host/turnpike.js';
 import { initialised, tempFolder } from './fake-io.js';

@@ -15,7 +15,7 @@ export const CoverageLine: AddedRunView = ({ run }) => {
   const { at } = store.cursor.value;
   trackSignals(store.rev);
   const root = store.runs.get(run.tree);
-  const main = root?.children.map((key) => store.rows.creations.get(key)).find((born) => born?.client);
+  const main = root?.children.map((key) => store.rows.creations.get(key)).find((creation) => creation?.client);
   const end = Math.min(at, store.runs.lastOfTree(run.tree));
   const coverage = useMemo(
     () => (root === null || main === undefined ? null : countCoverage(store.rows, store.runs, root, end)),

@@ -2,10 +2,10 @@
 
 import { resolve } from 'node:path';
 import type { Static, TSchema } from 'typebox';
-import { SessionListResult, SessionAnswerResult, TaskDetailsResult } from './answer-schemas.js';
-import type { RequestSender } from '../../runtime/host-feature.js';
-import type { SessionRequest } from './session-request.js';
-import type { SessionCaller, Sessions } from './sessions.js';
+import { SessionListResult, SessionAnswerResult, TaskDetailsResult } from '../answer-schemas.js';
+import type { RequestSender } from '../../../runtime/host-feature.js';
+import type { SessionRequest } from '../session-request.js';
+import type { SessionCaller, Sessions } from '../sessions.js';
 
 /**
  * The sessions of the process that owns the ledger.
