@@ -32,7 +32,7 @@ export const SERVICE_LISTS = [
 
 /** The entries of the package whose exports come from several folders, and the types that features add. */
 export const PUBLIC_ENTRIES: readonly string[] = [
-  'src/features/feature-types.ts',
+  'src/host/feature-types.ts',
   'src/index.ts',
   ...filesIn('src/interfaces', /^index\.ts$/),
   'src/published/machines.ts',

@@ -67,7 +67,7 @@ import type { UpstreamProblem } from '../runtime/effects/tools-of-features.js';
 import { exportRootOf, wire, type CloseStep, type TurnpikeComponents } from './wire.js';
 
 // What features add to `Turnpike` and its options belongs to them wherever they are named.
-export type {} from '../features/feature-types.js';
+export type {} from './feature-types.js';
 
 export type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
 

@@ -1,6 +1,0 @@
-// The modules that add types to the public object and to options. They have no code at run time. To remove a feature
-// that is listed here, remove its lines here too.
-
-export type {} from './hooks/gate/hook-gate.js';
-export type {} from './sessions/checks/reviewers.js';
-export type {} from './sessions/sessions.js';
