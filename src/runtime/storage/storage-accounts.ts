@@ -1,8 +1,8 @@
 // The limits of the disk space that a ledger may use, and the accounts that they limit.
 //
 // An account has the bytes that the ledger has recorded, or admitted and not yet recorded, for one run tree, case or
-// actor. Accounts follow rules B1 and B2 of run budgets (budget-account.ts, decision 0015). They change in place, because
-// each step books in three of them, three times.
+// actor. Accounts follow rules B1 and B2 of run budgets (budget-account.ts, decision 0015). They change in place: each
+// step books in three of them, three times.
 
 import type { Artifact } from '../../core/contract/artifact-ref.js';
 import type { RecordedInput } from '../../core/contract/run/entry.js';
