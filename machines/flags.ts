@@ -8,7 +8,8 @@
 //   1. Add a flag below, with the next number. The first has the number 0. Numbers are never reused, and no flag is
 //      ever removed. Code uses a constant in place of the number.
 //   2. Keep the old behaviour, and ask the policy that machines and functions receive: `policy.flags.has(N)`.
-//   3. Nothing else: new trees have the flag, and the golden histories prove that old trees decide as they did.
+//   3. Add a golden history with the flag. New trees have it, and the other histories prove that old trees decide as
+//      they did.
 
 import type { Policy } from '../src/core/policy/policy.js';
 
