@@ -1,6 +1,6 @@
 // Runs effects through the embedding service's `Effects`. Its results are untrusted, so each is validated.
 
-import { SandboxFacts, type Effect, type GatherRequest, type EffectResult } from '../core/contract/run/effect.js';
+import { SandboxFacts, type Effect, type GatherRequest } from '../core/contract/run/effect.js';
 import { DecisionFact, type DecisionQuery } from '../core/contract/policy/decision-points.js';
 import { TOOL_WORDS_CHARS_MAX } from '../core/contract/run/response.js';
 import { EXECUTION_CAUSES, type ExecutionCause } from '../core/contract/fault.js';
@@ -9,7 +9,7 @@ import { isConforming } from '../core/contract/validators.js';
 import { sha256 } from '../core/contract/hash.js';
 import { changedPaths } from './reservations/case-reservations.js';
 import { grantCapability, revokeCapability } from './ports/effects/capability.js';
-import type { Effects, EngineParts } from './tree-engine.js';
+import type { Effects } from './tree-engine.js';
 
 /** The outcome of an effect. The result is JSON text, because an object could still change, or have no JSON. */
 export type EffectOutcome =
