@@ -38,7 +38,10 @@ test('every path that the pages name exists', () => {
 test('every file that the pages name without its folder exists', () => {
   const names = new Set(filesIn('.', /\.(?:tsx?|mjs)$/).map((path) => path.split('/').at(-1)));
   const named = [...PAGES, 'docs/architecture.md', 'docs/explanation/extending.md'].flatMap((page) =>
-    [...textOf(page).matchAll(/`(?:[\w.-]+\/)*([\w-][\w.-]*\.(?:tsx?|mjs))`/g)].map(([, name = '']) => ({ page, name })),
+    [...textOf(page).matchAll(/`(?:[\w.-]+\/)*([\w-][\w.-]*\.(?:tsx?|mjs))`/g)].map(([, name = '']) => ({
+      page,
+      name,
+    })),
   );
   expect(named.length).toBeGreaterThan(100);
   expect(named.filter(({ name }) => !names.has(name))).toEqual([]);
