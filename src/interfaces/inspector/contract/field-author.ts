@@ -45,9 +45,12 @@ const ARGUMENTS: FieldRule = (_body, { path, value }) => {
   return HASH.test(value) ? 'platform' : 'agent';
 };
 
-/** The name of an action is a term of the platform only after the phase that compares it with the policy. */
-const ACTION: FieldRule = ({ phase_failed_at }, { path }) =>
-  path === 'action' && UNCHECKED_PHASES.includes(String(phase_failed_at)) ? 'agent' : null;
+/**
+ * The name of an action is a term of the platform only after the phase that compares it with the policy. The platform
+ * puts a hash in the place of a name that it does not know.
+ */
+const ACTION: FieldRule = ({ phase_failed_at }, { path, value }) =>
+  path === 'action' && !HASH.test(value) && UNCHECKED_PHASES.includes(String(phase_failed_at)) ? 'agent' : null;
 const UNCHECKED_PHASES = ['RECEIVE', 'PARSE', 'VALIDATE_SCHEMA', 'VALIDATE_ACTION'];
 
 /** What the platform's own actions and runs request. Other tools and tables need not even be registered. */
