@@ -34,7 +34,7 @@ export const ALLOWED_TERMS: readonly AllowedTerm[] = [
   },
   {
     feature: 'counters',
-    in: ['src/core/', 'src/kernel/machine-event.ts', 'src/engine/tick/submissions.ts', 'src/engine/ports/telemetry.ts'],
+    in: ['src/core/', 'src/kernel/machine-event.ts', 'src/engine/tick/tick-inputs.ts', 'src/engine/ports/telemetry.ts'],
     reason: 'a file of the policy and recorded facts, asked through conditions.ts; the counters of measurements',
   },
   { feature: 'hooks', in: ['src/core/policy/calls.ts'], reason: 'the interface that the feature installs names it' },

@@ -1,15 +1,30 @@
-// Runs effects through the embedding service's `Effects`. Its results are untrusted, so each is validated.
+// Runs effects through the embedding service's `Effects`, unless they are suspended. Its results are untrusted, so each
+// is validated.
 
-import { SandboxFacts, type Effect, type GatherRequest } from '../core/contract/run/effect.js';
-import { DecisionFact, type DecisionQuery } from '../core/contract/policy/decision-points.js';
+import {
+  SandboxFacts,
+  type Effect,
+  type EffectResult,
+  type GatherRequest,
+  type SandboxRequest,
+} from '../core/contract/run/effect.js';
+import {
+  DecisionFact,
+  NO_REPLY,
+  type DecisionQuery,
+  type DecisionReply,
+} from '../core/contract/policy/decision-points.js';
 import { TOOL_WORDS_CHARS_MAX } from '../core/contract/run/response.js';
 import { EXECUTION_CAUSES, type ExecutionCause } from '../core/contract/fault.js';
 import { isJsonObject } from '../core/contract/json.js';
 import { isConforming } from '../core/contract/validators.js';
 import { sha256 } from '../core/contract/hash.js';
-import { changedPaths } from './reservations/case-reservations.js';
+import { changedPaths } from '../core/contract/policy/catalogue.js';
 import { grantCapability, revokeCapability } from './ports/effects/capability.js';
-import type { Effects } from './tree-engine.js';
+import { executionSuspendedError } from './engine-errors.js';
+import type { LedgerStore } from './ports/ledger/ledger-store.js';
+import { readRestoreHistory } from './suspension.js';
+import type { EngineParts, Effects } from './tree-engine.js';
 
 /** The outcome of an effect. The result is JSON text, because an object could still change, or have no JSON. */
 export type EffectOutcome =
@@ -150,6 +165,75 @@ export class EffectRunner {
     );
   }
 }
+
+/**
+ * Effects that are not executed while the ledger is suspended. The engine takes a throw for an unknown outcome, and for
+ * facts that could not be gathered.
+ */
+export class SuspendableEffects implements Effects {
+  readonly #effects: Effects;
+  #isSuspended = true;
+
+  constructor(effects: Effects) {
+    this.#effects = effects;
+  }
+
+  get isSuspended(): boolean {
+    return this.#isSuspended;
+  }
+
+  /** No timer may fire either: it may start an effect. */
+  get isElsewhere(): boolean {
+    return this.#isSuspended || this.#effects.isElsewhere === true;
+  }
+
+  /** Reads from the ledger whether it is suspended. @throws LedgerError: then it stays suspended */
+  async readSuspension(store: Pick<LedgerStore, 'marks'>): Promise<void> {
+    this.#isSuspended = true;
+    this.#isSuspended = (await readRestoreHistory(store)).unacknowledged !== null;
+  }
+
+  gather(request: SandboxRequest): SandboxFacts {
+    this.#refuseSuspended();
+    return this.#effects.gather(request);
+  }
+
+  async ask(query: DecisionQuery): Promise<DecisionReply> {
+    this.#refuseSuspended();
+    return (await this.#effects.ask?.(query)) ?? NO_REPLY;
+  }
+
+  run(effect: Effect, inCommit: boolean): EffectResult | Promise<EffectResult> {
+    this.#refuseSuspended();
+    return this.#effects.run(effect, inCommit);
+  }
+
+  settle(effect: Effect): EffectResult | Promise<EffectResult> {
+    this.#refuseSuspended();
+    return this.#effects.settle(effect);
+  }
+
+  /** While it is suspended, the outcome of every effect is unknown, also without its tool or table. */
+  canRun(effect: Effect): boolean {
+    return this.#isSuspended || this.#effects.canRun?.(effect) !== false;
+  }
+
+  forgetUsage(case_id: string): void {
+    this.#effects.forgetUsage?.(case_id);
+  }
+
+  #refuseSuspended(): void {
+    if (this.#isSuspended) throw executionSuspendedError();
+  }
+}
+
+/** The parts of an engine whose effects can be suspended. */
+export type SuspendableParts = Omit<EngineParts, 'effects'> & { readonly effects: SuspendableEffects };
+
+export const withSuspension = (parts: EngineParts): SuspendableParts => ({
+  ...parts,
+  effects: new SuspendableEffects(parts.effects),
+});
 
 /** The record of a decision point that gave no answer. */
 export const toUnanswered = ({ point: { name }, body }: DecisionQuery): DecisionFact => ({

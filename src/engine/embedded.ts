@@ -1,5 +1,5 @@
 import { LedgerEngine } from './ledger-engine.js';
-import { withSuspension } from './suspension.js';
+import { withSuspension } from './effect-runner.js';
 import type { EngineFactory } from './tree-engine.js';
 import { ExclusiveWriter } from './writers/exclusive-writer.js';
 

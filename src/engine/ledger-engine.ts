@@ -16,15 +16,14 @@
 //   E6. If another worker has extended a tree, nothing of that tree was committed: the engine folds the tree again and
 //       decides the same inputs again. No callback or effect of the lost decision runs.
 
-import { InvariantError, type RunError } from '../core/errors.js';
+import { InvariantError, type RunError, type LedgerError } from '../core/errors.js';
 import type { Decision, RunTermination, Reply } from '../kernel/decision.js';
 import type { Tree } from '../kernel/tree.js';
 import type { ErasureResult, LogHead } from './ports/ledger/ledger-store.js';
 import type { GrownTree } from './ports/ledger/shared-store.js';
 import { checkExternalHead } from '../core/ledger/verification/check-external-head.js';
 import { eraseCaseContent } from './erase-case-content.js';
-import { EffectRunner, type EffectOutcome } from './effect-runner.js';
-import { type SuspendableParts, type SuspendableEffects } from './suspension.js';
+import { EffectRunner, type EffectOutcome, type SuspendableEffects, type SuspendableParts } from './effect-runner.js';
 import { HeadWriter } from './head-writer.js';
 import { InputQueue, LIMITS, QUEUE_MAX, SHARED_LIMITS, ParkedInputs } from './tick/input-queue.js';
 import type { LiveTrees } from './trees/live-trees.js';
@@ -37,22 +36,33 @@ import {
   ledgerUnavailableError,
   executionSuspendedError,
   sandboxElsewhereError,
+  effectsInFlightError,
 } from './engine-errors.js';
-import { waitForQuiescence, Restarts } from './restarts.js';
 import { lostInputs } from './tick/lost-inputs.js';
-import { decisionsSubmission, resultSubmission, sharedWakeSubmission, wakeSubmission } from './tick/submissions.js';
+import { decisionsSubmission, resultSubmission, sharedWakeSubmission, wakeSubmission } from './tick/tick-inputs.js';
 import type { InputOutcome, IssuedCommand, QueuedInput } from './tick/input-outcome.js';
 import { Tick, type TickOptions, Timestamps } from './tick/tick.js';
 import { DRAIN_MS, Timers, waitAtMost, type LoadedTimers } from './timers.js';
-import type { SubmissionResult, Recovery, Submission, TreeEngine, NewInput } from './tree-engine.js';
+import type {
+  SubmissionResult,
+  Recovery,
+  Submission,
+  TreeEngine,
+  NewInput,
+  EngineCondition,
+  EngineListener,
+  EngineParts,
+} from './tree-engine.js';
 import { IntegrationWaiters } from './writers/integration-waiters.js';
 import type { CommittedTick, LedgerWriter, SharedEngineAccess } from './writers/ledger-writer.js';
+import { findPermanentFailure } from './failures.js';
 
 const NO_TREES: ReadonlySet<string> = new Set();
 const NOTHING = Promise.resolve(null);
 
 export class LedgerEngine implements TreeEngine {
   readonly #options: SuspendableParts;
+  readonly #listeners: readonly EngineListener[];
   readonly #writer: LedgerWriter;
   readonly #effectRunner: EffectRunner;
   readonly #trees: LiveTrees;
@@ -75,6 +85,7 @@ export class LedgerEngine implements TreeEngine {
 
   constructor(options: SuspendableParts, writer: LedgerWriter) {
     this.#options = options;
+    this.#listeners = options.listeners ?? [];
     this.#timestamps = new Timestamps(options.clock);
     this.#writer = writer;
     this.#reservations = writer.reservations;
@@ -158,7 +169,7 @@ export class LedgerEngine implements TreeEngine {
     const committing = this.#writer.commit(tick);
     if (locking === null) this.#queue.allowNextTick(tick.items);
     const committed = await committing;
-    tick.times.markCommitted();
+    tick.markCommitted();
     // E1. Ticks end in their order.
     await before;
     this.#refuseFailed();
@@ -167,7 +178,7 @@ export class LedgerEngine implements TreeEngine {
     const overtaken = committed?.overtaken ?? NO_TREES;
     if (overtaken.size > 0) await this.#catchUp(tick, overtaken);
     const durable = tick.outcomes.filter(({ tree_id }) => !overtaken.has(tree_id));
-    tick.times.report(durable, this.#trees.peek);
+    tick.report(durable);
     for (const outcome of durable) this.#reply(outcome);
     for (const { issued } of durable) for (const command of issued) this.#startEffect(command, committed?.sentAt);
     this.#parked.release(durable.map(({ tree_id }) => tree_id));
@@ -225,9 +236,13 @@ export class LedgerEngine implements TreeEngine {
   #reportEnd(tree_id: string, ending: RunTermination): void {
     this.#timers.clearRun(ending.run_id);
     // Every later input would be refused. A later request for the tree folds it again.
-    if (ending.run_id === tree_id) this.#trees.drop(tree_id);
+    const endsTree = ending.run_id === tree_id;
+    if (endsTree) this.#trees.drop(tree_id);
     this.#responses.endRun(ending.run_id);
-    this.#options.listener.onEnded(tree_id, ending);
+    for (const listener of this.#listeners) {
+      listener.onEnded?.(tree_id, ending);
+      if (endsTree) listener.onTreeEnded?.();
+    }
   }
 
   /**
@@ -410,7 +425,7 @@ export class LedgerEngine implements TreeEngine {
   }
 
   async #restart(): Promise<Recovery> {
-    const { externalHeadStore, store, listener } = this.#options;
+    const { externalHeadStore, store } = this.#options;
     const parts = { queue: this.#queue, effectRunner: this.#effectRunner, heads: this.#heads, writer: this.#writer };
     await waitForQuiescence({ ...this.#options, ...parts }, this.#restarts.failure);
     try {
@@ -420,7 +435,7 @@ export class LedgerEngine implements TreeEngine {
         await store.reopen();
       });
       if (this.hasFailed) throw ledgerUnavailableError(this.#restarts.failure);
-      listener.onRestarted(recovery);
+      for (const listener of this.#listeners) listener.onRestarted?.(recovery);
       return recovery;
     } catch (error) {
       this.#fail(error);
@@ -467,7 +482,7 @@ export class LedgerEngine implements TreeEngine {
       this.#writer.stop();
       this.#options.store.records?.abandon();
       this.#timers.clear();
-      if (isFirst) this.#options.listener.onFailed(ledgerUnavailableError(error));
+      if (isFirst) for (const listener of this.#listeners) listener.onFailed?.(ledgerUnavailableError(error));
     }
     // Also after the first failure: a tick that was being decided may have left inputs for later.
     for (const item of [...inputs, ...this.#queue.drain()]) item.reject(ledgerUnavailableError(error));
@@ -568,5 +583,112 @@ export class PendingResponses {
   /** Begins an epoch: responses can be added again. */
   accept(): void {
     this.#failure = null;
+  }
+}
+
+interface FailedEpoch extends Pick<EngineParts, 'clock' | 'defer'> {
+  readonly queue: InputQueue;
+  readonly effectRunner: EffectRunner;
+  readonly heads: HeadWriter | null;
+  readonly writer: Pick<LedgerWriter, 'waitUntilIdle'>;
+}
+
+/**
+ * Waits until nothing of a failed epoch is in flight: callers are rejected, and every effect has ended.
+ * @throws LedgerError LEDGER_UNAVAILABLE if an effect takes too long
+ */
+async function waitForQuiescence(
+  { clock, defer, queue, effectRunner, heads, writer }: FailedEpoch,
+  failure: unknown,
+): Promise<void> {
+  await new Promise<void>((done) => defer(done));
+  // A poll that goes on in the next epoch would settle effects by what it knew of their trees in this one.
+  if (!(await waitAtMost(clock, DRAIN_MS, writer.waitUntilIdle()))) throw effectsInFlightError(failure);
+  await queue.waitUntilIdle();
+  if (!(await waitAtMost(clock, DRAIN_MS, effectRunner.waitUntilIdle()))) throw effectsInFlightError(failure);
+  await heads?.waitUntilIdle();
+}
+
+type RestartCondition = Omit<EngineCondition, 'laterTrees'>;
+
+const RUNNING: RestartCondition = { state: 'running', permanentCode: null };
+const RECOVERING: RestartCondition = { state: 'recovering', permanentCode: null };
+
+/** Tracks the failure of an engine and its restart. */
+class Restarts {
+  #failure: unknown = null;
+  #rejectionCause: unknown = null;
+  #recovery: Recovery | null = null;
+  #pendingRestart: Promise<Recovery> | null = null;
+
+  /** The error that ended the current epoch, or null. */
+  get failure(): unknown {
+    return this.#failure;
+  }
+
+  /** Why the engine rejects callers, or null: the failure, until a restart has recovered from it. */
+  get rejectionCause(): unknown {
+    return this.#rejectionCause;
+  }
+
+  /** The error for callers that read trees; null while the ledger is open. */
+  get unavailability(): LedgerError | null {
+    return this.#failure === null ? null : ledgerUnavailableError(this.#failure);
+  }
+
+  get condition(): RestartCondition {
+    if (this.#rejectionCause === null) return RUNNING;
+    // The failure is cleared when the ledger is open again, and the cause when recovery has ended.
+    if (this.#failure === null) return RECOVERING;
+    return { state: 'failed', permanentCode: findPermanentFailure(this.#rejectionCause)?.code ?? null };
+  }
+
+  /** @returns whether this is the first failure */
+  fail(error: unknown): boolean {
+    const isFirst = this.#rejectionCause === null;
+    this.#failure = error;
+    this.#rejectionCause = error;
+    return isFirst;
+  }
+
+  /** Accepts inputs of recovery from now on, and clears the failure. */
+  beginRecovery(): void {
+    this.#failure = null;
+  }
+
+  /** Accepts inputs of callers from now on, unless a new failure has happened. */
+  completeRecovery(recovery: Recovery): Recovery {
+    this.#recovery = recovery;
+    if (this.#failure === null) this.#rejectionCause = null;
+    return recovery;
+  }
+
+  /** Runs `work` after a transient failure. Concurrent callers share one attempt. */
+  runOnce(work: () => Promise<Recovery>): Promise<Recovery> {
+    this.#pendingRestart ??= this.#attemptRestart(work).finally(() => {
+      this.#pendingRestart = null;
+    });
+    return this.#pendingRestart;
+  }
+
+  /** Resolves when no restart is in flight, whatever its result. */
+  async waitUntilIdle(): Promise<void> {
+    await this.#pendingRestart?.catch(() => undefined);
+  }
+
+  async #attemptRestart(work: () => Promise<Recovery>): Promise<Recovery> {
+    if (this.#rejectionCause === null) {
+      if (this.#recovery === null) throw new InvariantError('the engine was not started');
+      return this.#recovery;
+    }
+    const permanentFailure = findPermanentFailure(this.#rejectionCause);
+    if (permanentFailure !== null) throw permanentFailure;
+    try {
+      return await work();
+    } catch (error) {
+      // A permanent failure during a restart is not retried.
+      if (findPermanentFailure(error) !== null) this.#rejectionCause = error;
+      throw error;
+    }
   }
 }

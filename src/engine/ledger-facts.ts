@@ -2,7 +2,6 @@
 // is installed before the first policy that needs them is loaded. An engine whose policies need none has none.
 
 import { InvariantError } from '../core/errors.js';
-import { needsLedgerFacts } from '../core/policy/conditions.js';
 import type { Decision } from '../kernel/decision.js';
 import type { Tree } from '../kernel/tree.js';
 import type { LedgerStore } from './ports/ledger/ledger-store.js';
@@ -80,23 +79,18 @@ export const findLedgerFacts = (): LedgerFactsSource | null => installed;
 
 /** The facts of one engine. They are created for the first policy that needs them. */
 export class LazyLedgerFacts<Facts extends LedgerFacts = LedgerFacts> {
+  /** Null as long as no policy has needed them. Only `get` sets it. */
+  created: Facts | null = null;
   readonly #create: (source: LedgerFactsSource) => Facts;
-  #created: Facts | null = null;
 
   constructor(create: (source: LedgerFactsSource) => Facts) {
     this.#create = create;
   }
 
-  /** Null as long as no policy has needed them. */
-  get created(): Facts | null {
-    return this.#created;
-  }
-
-  /** The facts for the decisions of a tree. Null if its policy needs none. */
-  for({ policy }: Tree): Facts | null {
-    if (policy === null || !needsLedgerFacts(policy)) return null;
+  /** The facts for the decisions of a tree whose policy needs some. */
+  get(): Facts {
     if (installed === null) throw new InvariantError('a policy needs facts of the ledger, and nothing reads them');
-    this.#created ??= this.#create(installed);
-    return this.#created;
+    this.created ??= this.#create(installed);
+    return this.created;
   }
 }

@@ -12,7 +12,7 @@ import type { Command } from '../kernel/decision.js';
 import type { Tree } from '../kernel/tree.js';
 import { isUnfoldable } from './failures.js';
 import { EffectRunner } from './effect-runner.js';
-import { factsSubmission, resultSubmission, unansweredSubmission } from './tick/submissions.js';
+import { factsSubmission, resultSubmission, unansweredSubmission } from './tick/tick-inputs.js';
 import type { EngineParts, Recovery, Submission, TreeEngine } from './tree-engine.js';
 import { isAbandoned, liveAgents } from './trees/live-trees.js';
 

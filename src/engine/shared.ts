@@ -1,7 +1,7 @@
 import { InvariantError } from '../core/errors.js';
 import { isShared } from './ports/ledger/shared-store.js';
 import { LedgerEngine } from './ledger-engine.js';
-import { withSuspension } from './suspension.js';
+import { withSuspension } from './effect-runner.js';
 import type { EngineFactory } from './tree-engine.js';
 import { SharedWriter } from './writers/shared-writer.js';
 

@@ -7,11 +7,7 @@
 //   U2. The engine reads it when it becomes the writer. Until then, and if it cannot be read, nothing is executed.
 
 import { sha256 } from '../core/contract/hash.js';
-import type { Effect, EffectResult, SandboxRequest, SandboxFacts } from '../core/contract/run/effect.js';
 import type { LedgerStore } from './ports/ledger/ledger-store.js';
-import { executionSuspendedError } from './engine-errors.js';
-import { NO_REPLY, type DecisionQuery, type DecisionReply } from '../core/contract/policy/decision-points.js';
-import type { EngineParts, Effects } from './tree-engine.js';
 
 /** The number of drawn characters in the id of a run tree. */
 const ID_CHARS = 21;
@@ -46,72 +42,3 @@ export async function readRestoreHistory(store: Pick<LedgerStore, 'marks'>): Pro
     if (acknowledged == null) unacknowledged ??= lineage;
   }
 }
-
-/**
- * Effects that are not executed while the ledger is suspended. The engine takes a throw for an unknown outcome, and for
- * facts that could not be gathered.
- */
-export class SuspendableEffects implements Effects {
-  readonly #effects: Effects;
-  #isSuspended = true;
-
-  constructor(effects: Effects) {
-    this.#effects = effects;
-  }
-
-  get isSuspended(): boolean {
-    return this.#isSuspended;
-  }
-
-  /** No timer may fire either: it may start an effect. */
-  get isElsewhere(): boolean {
-    return this.#isSuspended || this.#effects.isElsewhere === true;
-  }
-
-  /** Reads from the ledger whether it is suspended. @throws LedgerError: then it stays suspended */
-  async readSuspension(store: Pick<LedgerStore, 'marks'>): Promise<void> {
-    this.#isSuspended = true;
-    this.#isSuspended = (await readRestoreHistory(store)).unacknowledged !== null;
-  }
-
-  gather(request: SandboxRequest): SandboxFacts {
-    this.#refuseSuspended();
-    return this.#effects.gather(request);
-  }
-
-  async ask(query: DecisionQuery): Promise<DecisionReply> {
-    this.#refuseSuspended();
-    return (await this.#effects.ask?.(query)) ?? NO_REPLY;
-  }
-
-  run(effect: Effect, inCommit: boolean): EffectResult | Promise<EffectResult> {
-    this.#refuseSuspended();
-    return this.#effects.run(effect, inCommit);
-  }
-
-  settle(effect: Effect): EffectResult | Promise<EffectResult> {
-    this.#refuseSuspended();
-    return this.#effects.settle(effect);
-  }
-
-  /** While it is suspended, the outcome of every effect is unknown, also without its tool or table. */
-  canRun(effect: Effect): boolean {
-    return this.#isSuspended || this.#effects.canRun?.(effect) !== false;
-  }
-
-  forgetUsage(case_id: string): void {
-    this.#effects.forgetUsage?.(case_id);
-  }
-
-  #refuseSuspended(): void {
-    if (this.#isSuspended) throw executionSuspendedError();
-  }
-}
-
-/** The parts of an engine whose effects can be suspended. */
-export type SuspendableParts = Omit<EngineParts, 'effects'> & { readonly effects: SuspendableEffects };
-
-export const withSuspension = (parts: EngineParts): SuspendableParts => ({
-  ...parts,
-  effects: new SuspendableEffects(parts.effects),
-});

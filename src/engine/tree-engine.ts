@@ -87,11 +87,14 @@ export interface SubmissionResult {
 
 /** Notifications to the embedding service, always after the commit. */
 export interface EngineListener {
-  onEnded(tree_id: string, ending: RunTermination): void;
+  /** A run has ended. */
+  onEnded?(tree_id: string, ending: RunTermination): void;
+  /** The root of a tree has ended. */
+  onTreeEnded?(): void;
   /** The ledger cannot be written: nothing is acknowledged or executed until a restart. Called once per failure. */
-  onFailed(error: unknown): void;
+  onFailed?(error: unknown): void;
   /** A restart has succeeded: the engine accepts inputs again. */
-  onRestarted(recovery: Recovery): void;
+  onRestarted?(recovery: Recovery): void;
 }
 
 /** The unfinished work that a start or restart has completed. */
@@ -220,7 +223,8 @@ export interface EngineParts {
   readonly overlay?: OverlaySource;
   /** The secrets of the home that sessions need. */
   readonly secrets: Secrets;
-  readonly listener: EngineListener;
+  /** In the order in which they are notified. Listeners may be added later. */
+  readonly listeners?: readonly EngineListener[];
   /** Runs a task after the current tick, so that all its inputs share a transaction. */
   readonly defer: (task: () => void) => void;
   /**

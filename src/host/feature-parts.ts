@@ -3,8 +3,8 @@
 import type { Effect, EffectResult } from '../core/contract/run/effect.js';
 import { usageError } from '../core/errors.js';
 import type { Feature } from '../features/declare-features.js';
-import type { RunTermination } from '../kernel/decision.js';
 import type {
+  CreatePart,
   EffectExecutor,
   EffectsOfFeature,
   HostAccess,
@@ -29,12 +29,24 @@ export class FeatureParts {
   /** By name. A part has the type of its name. */
   readonly #parts: ReadonlyMap<string, LazyPart<Part>>;
 
-  /** @param access what the host offers. It is called when a part is created, and not before. */
-  constructor(features: readonly Pick<Feature, 'inHost'>[], access: () => HostAccess) {
+  /**
+   * @param access what the host offers. It is called when a part is created, and not before.
+   * @param onCreated takes each part when it is created: no caller can wait for an event before
+   */
+  constructor(
+    features: readonly Pick<Feature, 'inHost'>[],
+    access: () => HostAccess,
+    onCreated: (part: PartEvents) => void = () => undefined,
+  ) {
     const added = features.flatMap(({ inHost }) => inHost ?? []);
     this.effects = added.flatMap(({ effects }) => (effects === undefined ? [] : new FeatureEffects(effects, access)));
+    const createPart = async (create: CreatePart<Part>): Promise<Part> => {
+      const part = await create(access());
+      onCreated(part);
+      return part;
+    };
     const parts = added.flatMap(({ parts: creators = {} }) => Object.entries(creators));
-    this.#parts = new Map(parts.map(([name, create]) => [name, new LazyPart<Part>(() => create(access()))]));
+    this.#parts = new Map(parts.map(([name, create]) => [name, new LazyPart(() => createPart(create))]));
   }
 
   /**
@@ -50,14 +62,6 @@ export class FeatureParts {
   /** The same part; null if no feature has it. @throws what its creation throws */
   async find<Name extends keyof HostParts>(name: Name): Promise<HostParts[Name] | null> {
     return ((await this.#parts.get(name)?.get()) ?? null) as HostParts[Name] | null;
-  }
-
-  onRunEnded(ending: RunTermination): void {
-    for (const part of this.#parts.values()) part.current?.onRunEnded?.(ending);
-  }
-
-  onEngineFailed(): void {
-    for (const part of this.#parts.values()) part.current?.onEngineFailed?.();
   }
 
   /** A step for each part, which closes it if it was created. */

@@ -19,11 +19,6 @@ export class LazyPart<Part> {
     this.#create = create;
   }
 
-  /** The part if it exists. It receives events only then, because before it no caller can wait for one. */
-  get current(): Part | null {
-    return this.#current;
-  }
-
   /** The part, which the first call creates. @throws what its creation throws (L1) */
   get(): Promise<Part> {
     this.#creation ??= this.#create().then(

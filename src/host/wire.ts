@@ -43,7 +43,7 @@ import { createLedgerChecks } from './ledger-checks.js';
 import type { EngineObservation } from '../runtime/engine-observation.js';
 import { readLedgerSigner } from '../home/ledger-key.js';
 import { FeatureParts } from './feature-parts.js';
-import type { HostAccess } from '../runtime/host-feature.js';
+import type { HostAccess, PartEvents } from '../runtime/host-feature.js';
 import { LedgerReader } from '../runtime/ledger/ledger-reader.js';
 import { PolicyCache } from '../runtime/policy-cache.js';
 import { StorageGuard, AdmittedEngine } from '../runtime/storage/storage-guard.js';
@@ -109,7 +109,12 @@ export function wire(
   const calls = new BoundedCalls(clock, new CallLog(log, (tree_id) => engine.peek(tree_id)));
   const secrets = environment.secrets ?? createSecrets(keys);
   const commands = createCommandRunner(options, { home, keys, state }, log);
-  const features = new FeatureParts(FEATURES, () => access);
+  const listeners: EngineListener[] = [];
+  const features = new FeatureParts(
+    FEATURES,
+    () => access,
+    (part) => listeners.push(partListener(part)),
+  );
   const decisionPoints = { ask: async (query: DecisionQuery) => (await features.get('decisionPoints')).ask(query) };
   const executors = { sandbox, records, calls, features: features.effects, decisionPoints };
   const gateway = new EffectGateway({ ...executors, registrations: options, traces: effectTraces });
@@ -128,8 +133,8 @@ export function wire(
   const readClock = options.clock === undefined ? watchSystemClock() : null;
   const storage = createStorageGuard(environment, options, { clock, log });
   const parts = { agents, storage, features, runRecords, replayPoints, restarts, log };
-  const listener = createListener(parts, options);
-  const engineParts = { clock, log, effects, secrets, listener, defer, replayPoints, overlay, tickObserver };
+  listeners.push(...createListeners(parts, options));
+  const engineParts = { clock, log, effects, secrets, listeners, defer, replayPoints, overlay, tickObserver };
   const beforeRecovery = storage.withReserve(createLedgerChecks(environment, records, log));
   const engine = createEngine(environment, options, { ...engineParts, beforeRecovery, meter: storage });
   opened.push(() => calls.abort());
@@ -193,37 +198,42 @@ function createReplayPointRecorder(
 
 type ListenerParts = Pick<
   TurnpikeComponents,
-  'agents' | 'storage' | 'features' | 'runRecords' | 'replayPoints' | 'restarts' | 'log'
+  'agents' | 'storage' | 'runRecords' | 'replayPoints' | 'restarts' | 'log'
 >;
 
-const createListener = (
-  { agents, storage, features, runRecords, replayPoints, restarts, log }: ListenerParts,
+/** The listeners of the parts that always exist, in their order. */
+function createListeners(
+  { agents, storage, runRecords, replayPoints, restarts, log }: ListenerParts,
   { onLedgerFailed }: Pick<TurnpikeOptions, 'onLedgerFailed'>,
-): EngineListener => ({
-  onEnded: (tree_id, ending) => {
-    agents.onEnded(tree_id, ending);
-    features.onRunEnded(ending);
-    if (ending.run_id === tree_id) runRecords.onTreeEnded();
-  },
-  onFailed: (error) => {
-    storage.releaseReserveIfLow();
-    agents.onFailed(error);
-    features.onEngineFailed();
-    runRecords.stop();
-    replayPoints?.stop();
-    restarts?.onEngineFailed();
+): readonly EngineListener[] {
+  const onFailed = (error: unknown): void => {
     try {
       onLedgerFailed?.(error);
     } catch (thrown) {
       log.error('onLedgerFailed has thrown', { error: thrown });
     }
-  },
-  // The other components keep no state across a failure; they look up runs again by id.
-  onRestarted: (recovery) => {
-    runRecords.restart();
-    replayPoints?.restart();
-    restarts?.onEngineRestarted(recovery);
-  },
+  };
+  return [
+    { onFailed: () => storage.releaseReserveIfLow() },
+    agents,
+    {
+      onTreeEnded: () => runRecords.onTreeEnded(),
+      onFailed: () => runRecords.stop(),
+      onRestarted: () => runRecords.restart(),
+    },
+    { onFailed: () => replayPoints?.stop(), onRestarted: () => replayPoints?.restart() },
+    {
+      onFailed: () => restarts?.onEngineFailed(),
+      onRestarted: (recovery) => restarts?.onEngineRestarted(recovery),
+    },
+    { onFailed },
+  ];
+}
+
+/** The listener of a part of a feature. */
+const partListener = (part: PartEvents): EngineListener => ({
+  onEnded: (_tree_id, ending) => part.onRunEnded?.(ending),
+  onFailed: () => part.onEngineFailed?.(),
 });
 
 /** Releases the storage reserve right away if the disk is still low, as after a process that ended on a full disk. */

@@ -32,7 +32,7 @@ async function start(
     log: winstonLog('silent'),
     effects: world,
     secrets: ephemeralKey(),
-    listener: world,
+    listeners: [world],
     defer: (task) => void setImmediate(task),
     liveTreesMax,
   });

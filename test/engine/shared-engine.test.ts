@@ -23,7 +23,7 @@ async function openWorker(state: MemoryState, clock = new ManualClock(), liveTre
     log: winstonLog('silent'),
     effects: world,
     secrets: ephemeralKey(),
-    listener: world,
+    listeners: [world],
     defer: (task) => void setImmediate(task),
     liveTreesMax,
   });

@@ -57,7 +57,7 @@ async function open(): Promise<void> {
     log: winstonLog('silent'),
     effects: world,
     secrets: ephemeralKey(),
-    listener: world,
+    listeners: [world],
     defer: (task) => void setImmediate(task),
     liveTreesMax: 16,
   });

@@ -31,6 +31,19 @@ describe('the parts of features', () => {
     expect(events).toEqual(['created']);
   });
 
+  test('are handed over once, when they are created, to what sends them events', async () => {
+    const { part, feature } = countedFeature();
+    const created: unknown[] = [];
+    const parts = new FeatureParts(
+      [{ inHost: feature }],
+      () => access,
+      (one) => created.push(one),
+    );
+    expect(created).toEqual([]);
+    await Promise.all([parts.get('decisionPoints'), parts.get('decisionPoints')]);
+    expect(created).toEqual([part]);
+  });
+
   test('are closed if they were created', async () => {
     const [used, unused] = [countedFeature(), countedFeature()];
     const parts = partsOf(used.feature);

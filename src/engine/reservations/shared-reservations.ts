@@ -16,7 +16,7 @@
 //   Q6. A reservation that the copy loses may be of a change that another worker has made since the usage was measured:
 //       the usage is measured again.
 
-import { findAction } from '../../core/contract/policy/catalogue.js';
+import { changedPaths, findAction, withoutTrailingSlash } from '../../core/contract/policy/catalogue.js';
 import type { Effect, SandboxRequest, SandboxAmount, SandboxFacts } from '../../core/contract/run/effect.js';
 import type { Decision } from '../../kernel/decision.js';
 import { type Tree, findPendingGather } from '../../kernel/tree.js';
@@ -29,10 +29,9 @@ import type {
 } from '../ports/ledger/shared-store.js';
 import type { EffectOutcome } from '../effect-runner.js';
 import { isFactId } from '../ledger-facts.js';
-import { withReserved } from '../tick/submissions.js';
+import { withReserved } from '../tick/tick-inputs.js';
 import type { Effects, Submission } from '../tree-engine.js';
-import { amountAt, amountOf, changedPaths, withoutTrailingSlash } from './case-reservations.js';
-import type { Reservations } from './quota-reservations.js';
+import { type Reservations, amountAt, amountOf } from './quota-reservations.js';
 
 /** A version that no store has: the copy of a case may differ from the store. */
 const UNKNOWN_VERSION = '?';

@@ -31,30 +31,3 @@ export interface TickObserver {
   /** Trees were folded into memory. */
   onFolded(trees: number, sinceMs: number): void;
 }
-
-/** The times of one tick. Without an observer it does nothing. */
-export class TickTimes {
-  readonly #observer: TickObserver | undefined;
-  readonly #startedAt: number;
-  #decidedAt = 0;
-  #committedAt = 0;
-
-  constructor(observer: TickObserver | undefined) {
-    this.#observer = observer;
-    this.#startedAt = observer?.now() ?? 0;
-  }
-
-  markDecided(): void {
-    this.#decidedAt = this.#observer?.now() ?? 0;
-  }
-
-  markCommitted(): void {
-    this.#committedAt = this.#observer?.now() ?? 0;
-  }
-
-  report(outcomes: readonly ObservedInput[], tree: ObservedTick['tree']): void {
-    if (this.#observer === undefined) return;
-    const [startedAt, decidedAt, committedAt] = [this.#startedAt, this.#decidedAt, this.#committedAt];
-    this.#observer.onTick({ outcomes, startedAt, decidedAt, committedAt, tree });
-  }
-}

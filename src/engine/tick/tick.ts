@@ -17,22 +17,30 @@
 import { isOpeningInput } from '../../core/contract/run/entry.js';
 import type { OverlayFact } from '../../core/contract/policy/overlay.js';
 import { InvariantError } from '../../core/errors.js';
+import { needsLedgerFacts } from '../../core/policy/conditions.js';
 import type { Command, Decision, TreeInput } from '../../kernel/decision.js';
 import { type Tree, findFactsRequest, isMidStep } from '../../kernel/tree.js';
 import type { LedgerStore } from '../ports/ledger/ledger-store.js';
 import type { OverlaySource } from '../ports/overlay-source.js';
 import type { Secrets } from '../../core/contract/secrets.js';
 import { BatchBuilder } from './batch-builder.js';
-import { MarkLookup, completeInput, toRecordedOverlay } from './mark-lookup.js';
+import {
+  MarkLookup,
+  completeInput,
+  toRecordedOverlay,
+  factsSubmission,
+  isAnsweredInTick,
+  resultSubmission,
+  withTimestamp,
+} from './tick-inputs.js';
 import type { EffectRunner } from '../effect-runner.js';
-import type { LazyLedgerFacts } from '../ledger-facts.js';
+import type { LazyLedgerFacts, LedgerFacts } from '../ledger-facts.js';
 import type { ParkedInputs } from './input-queue.js';
 import type { LiveTrees } from '../trees/live-trees.js';
 import type { Reservations } from '../reservations/quota-reservations.js';
 import { unknownTreeError } from '../engine-errors.js';
-import { factsSubmission, isAnsweredInTick, resultSubmission, withTimestamp } from './submissions.js';
 import type { InputOutcome, QueuedInput } from './input-outcome.js';
-import { TickTimes, type TickObserver } from './tick-observer.js';
+import type { ObservedInput, TickObserver } from './tick-observer.js';
 import type { Submission } from '../tree-engine.js';
 import type { Clock } from '../ports/clock.js';
 
@@ -70,7 +78,6 @@ export class Tick {
   readonly outcomes: InputOutcome[] = [];
   /** Inputs for the next tick. */
   readonly postponed: QueuedInput[] = [];
-  readonly times: TickTimes;
   readonly #options: TickOptions;
   readonly #marks: MarkLookup;
   readonly #broken = new Set<string>();
@@ -82,12 +89,15 @@ export class Tick {
   readonly #absent = new Set<string>();
   #overlay: { readonly fact: OverlayFact | null } | null = null;
   #turns = new Map<string, InputTurn>();
+  readonly #startedAt: number;
+  #decidedAt = 0;
+  #committedAt = 0;
 
   constructor(options: TickOptions, items: readonly QueuedInput[]) {
     this.#options = options;
     this.items = items;
     this.tree_ids = [...new Set(items.map(({ tree_id }) => tree_id))];
-    this.times = new TickTimes(options.observer);
+    this.#startedAt = this.#measuredNow();
     options.reservations.startTick();
     options.ledgerFacts.created?.startTick();
     this.#marks = new MarkLookup(options.store, options.trees);
@@ -112,7 +122,23 @@ export class Tick {
       else await this.#decideInput(item).catch((error: unknown) => this.#rejectBroken(item, error));
     }
     this.#finish();
-    this.times.markDecided();
+    this.#decidedAt = this.#measuredNow();
+  }
+
+  markCommitted(): void {
+    this.#committedAt = this.#measuredNow();
+  }
+
+  /** Reports these outcomes to the observer, if there is one. They are durable. */
+  report(outcomes: readonly ObservedInput[]): void {
+    const { observer, trees } = this.#options;
+    const [startedAt, decidedAt, committedAt] = [this.#startedAt, this.#decidedAt, this.#committedAt];
+    observer?.onTick({ outcomes, startedAt, decidedAt, committedAt, tree: trees.peek });
+  }
+
+  /** The time by the clock of the observer, in ms; 0 without one. */
+  #measuredNow(): number {
+    return this.#options.observer?.now() ?? 0;
   }
 
   /** A tree of this tick, with its decisions. @throws InvariantError for any other tree */
@@ -125,7 +151,7 @@ export class Tick {
   async #decideInput(item: QueuedInput): Promise<void> {
     const { tree_id, submission } = item;
     const { input, rememberInputId } = submission;
-    const { store, trees, timestamps, secrets, ledgerFacts, parked } = this.#options;
+    const { store, trees, timestamps, secrets, parked } = this.#options;
     const outcome = emptyOutcome(item);
     const mark =
       this.#marks.findInput(item) ?? (rememberInputId ? this.batch.findInput(tree_id, input.input_id) : null);
@@ -145,7 +171,7 @@ export class Tick {
       return;
     }
     if (input.kind === 'proposal' && isMidStep(tree, input.run_id) && parked?.park(item) === true) return;
-    const facts = ledgerFacts.for(tree);
+    const facts = this.#ledgerFactsFor(tree);
     if (facts?.mustPostpone(tree, input) === true) {
       this.#postpone(item);
       return;
@@ -232,9 +258,13 @@ export class Tick {
 
   /** Both are added only just before a decision, so that earlier ones of this tick count. */
   #withFacts(tree: Tree, submission: Submission, now: string): Submission {
-    const { reservations, ledgerFacts } = this.#options;
-    const reserved = reservations.addReserved(tree, this.#withSandboxFacts(tree, submission));
-    return ledgerFacts.for(tree)?.addFacts(tree, reserved, now) ?? reserved;
+    const reserved = this.#options.reservations.addReserved(tree, this.#withSandboxFacts(tree, submission));
+    return this.#ledgerFactsFor(tree)?.addFacts(tree, reserved, now) ?? reserved;
+  }
+
+  /** Null if the policy of the tree needs none. */
+  #ledgerFactsFor({ policy }: Tree): LedgerFacts | null {
+    return policy !== null && needsLedgerFacts(policy) ? this.#options.ledgerFacts.get() : null;
   }
 
   /** Decision points answer after some time, and the sandbox may have changed meanwhile: its facts are gathered now. */

@@ -5,7 +5,7 @@ import { isUnsupported } from '../../kernel/pinned-policy.js';
 import { isUnfoldable } from '../failures.js';
 import { TREES_AT_ONCE, waitForAll, type RecoveringEngine } from '../recovery.js';
 import type { SharedEngineAccess } from './ledger-writer.js';
-import { isAnsweredInTick, resultSubmission, unansweredSubmission } from '../tick/submissions.js';
+import { isAnsweredInTick, resultSubmission, unansweredSubmission } from '../tick/tick-inputs.js';
 import { leaseIdOf } from './leases.js';
 import { isAbandoned, liveAgents } from '../trees/live-trees.js';
 import type { EngineParts, Recovery } from '../tree-engine.js';

@@ -1,7 +1,7 @@
 import type { Command, Decision } from '../../kernel/decision.js';
 import type { Tree } from '../../kernel/tree.js';
 import type { Lease } from '../ports/ledger/shared-store.js';
-import { answersId, isAnsweredInTick } from '../tick/submissions.js';
+import { answersId, isAnsweredInTick } from '../tick/tick-inputs.js';
 
 /** What an append changes in the leases of its worker. */
 export interface LeaseChanges {

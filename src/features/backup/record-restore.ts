@@ -7,7 +7,7 @@ import { createCatalogue, type Registrations } from '../../core/contract/policy/
 import { embeddedEngine } from '../../engine/embedded.js';
 import { isShared, sharedEngine } from '../../engine/shared.js';
 import { ACKNOWLEDGED, readRestoreHistory, RESTORED, restoreTreeId } from '../../engine/suspension.js';
-import type { EngineListener, Effects, Recovery, TreeEngine } from '../../engine/tree-engine.js';
+import type { Effects, Recovery, TreeEngine } from '../../engine/tree-engine.js';
 import { InvariantError, LedgerError } from '../../core/errors.js';
 import type { ExternalHeadStore, LedgerStore, LogHead } from '../../engine/ports/ledger/ledger-store.js';
 import type { Log } from '../../engine/ports/log.js';
@@ -204,7 +204,6 @@ export function openEngine(store: LedgerStore, externalHeadStore: ExternalHeadSt
     log,
     effects: NO_EFFECTS,
     secrets: ephemeralKey(),
-    listener: NO_LISTENER,
     defer: scheduleNextTurn,
   });
 }
@@ -215,10 +214,3 @@ const refuse = (): never => {
 
 /** X3 of restore-home.ts: the engine takes a throw for an unknown outcome. */
 const NO_EFFECTS: Effects = { gather: refuse, run: refuse, settle: refuse, isElsewhere: true };
-
-const nothing = (): void => undefined;
-const NO_LISTENER: EngineListener = {
-  onEnded: nothing,
-  onFailed: nothing,
-  onRestarted: nothing,
-};

@@ -5,7 +5,7 @@ import { parseOwnJson } from '../../core/contract/json/own-json.js';
 import { artifactRef, type Artifact } from '../../core/contract/artifact-ref.js';
 import type { StepResponse } from '../../core/contract/run/response.js';
 import type { SubmissionResult, EngineListener, NewInput, Submission } from '../../engine/tree-engine.js';
-import { checkedMarks } from '../../engine/tick/mark-lookup.js';
+import { checkedMarks } from '../../engine/tick/tick-inputs.js';
 import type { CompletedStep } from '../../engine/trees/completed-step.js';
 import { IntegrationError, InvariantError, LedgerError, RunError } from '../../core/errors.js';
 import type { KnownRun, Tree } from '../../kernel/tree.js';
@@ -70,7 +70,7 @@ interface AgentsOptions {
   readonly telemetry: RunTracing;
 }
 
-export class Agents implements Omit<EngineListener, 'onRestarted'> {
+export class Agents implements EngineListener {
   readonly #options: AgentsOptions;
   readonly #live = new Map<string, LiveAgent>();
   /** Runs that may end before their handle exists, such as an agent that is denied at once. */

@@ -228,14 +228,15 @@ class ClusterSimulation {
         forgetUsage: () => view?.forgetUsage(),
       },
       secrets: ephemeralKey(),
-      listener: {
-        onEnded: () => undefined,
-        onFailed: () => {
-          worker().hasFailed = true;
-          worker().failures += 1;
+      listeners: [
+        {
+          onFailed: () => {
+            worker().hasFailed = true;
+            worker().failures += 1;
+          },
+          onRestarted: () => (worker().hasFailed = false),
         },
-        onRestarted: () => (worker().hasFailed = false),
-      },
+      ],
       defer: (task) => void setImmediate(task),
       // Some workers fold the tree for each tick.
       liveTreesMax: this.#scheduler.below(2) * 1_024,

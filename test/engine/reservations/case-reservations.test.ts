@@ -4,11 +4,8 @@
 import { describe, expect, test } from '@jest/globals';
 import type { PathFact } from '../../../src/core/contract/run/effect.js';
 import type { JsonObject } from '../../../src/core/contract/json.js';
-import {
-  CaseReservations,
-  changedPaths,
-  type SandboxChange,
-} from '../../../src/engine/reservations/case-reservations.js';
+import { CaseReservations, type SandboxChange } from '../../../src/engine/reservations/quota-reservations.js';
+import { changedPaths } from '../../../src/core/contract/policy/catalogue.js';
 import { Random } from '../../simulation/random.js';
 
 const CASE = 'case-1';

@@ -52,7 +52,7 @@ interface Worker {
       log: winstonLog('silent'),
       effects: world,
       secrets: ephemeralKey(),
-      listener: world,
+      listeners: [world],
       defer: (task) => void setImmediate(task),
     });
     await engine.start();

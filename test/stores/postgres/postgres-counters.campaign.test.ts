@@ -52,11 +52,6 @@ class Workers {
           settle: () => ({ status: 'failed', cause: 'INTERRUPTED' }),
         },
         secrets: ephemeralKey(),
-        listener: {
-          onEnded: () => undefined,
-          onFailed: () => undefined,
-          onRestarted: () => undefined,
-        },
         defer: (task) => void setImmediate(task),
       });
       await engine.start();

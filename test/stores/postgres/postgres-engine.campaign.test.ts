@@ -45,7 +45,7 @@ async function start(place: LedgerPlace, store: LedgerStore): Promise<EngineHarn
     log: winstonLog('silent'),
     effects: world,
     secrets: ephemeralKey(),
-    listener: world,
+    listeners: [world],
     defer: (task) => void setImmediate(task),
     liveTreesMax: 1_024,
   });

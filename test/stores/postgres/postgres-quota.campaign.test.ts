@@ -11,7 +11,7 @@ import { systemClock } from '../../../src/system/system-clock.js';
 import { winstonLog } from '../../../src/system/winston-log.js';
 import { artifactRef, type Artifact } from '../../../src/core/contract/artifact-ref.js';
 import { sharedEngine } from '../../../src/engine/shared.js';
-import type { EngineListener, TreeEngine } from '../../../src/engine/tree-engine.js';
+import type { TreeEngine } from '../../../src/engine/tree-engine.js';
 import type { SharedBatch, SharedLedgerStore } from '../../../src/engine/ports/ledger/shared-store.js';
 import { startPostgres } from '../../fixtures/postgres.js';
 import { FaultySharedStore } from '../../fixtures/faulty-shared-store.js';
@@ -70,7 +70,6 @@ class Hammer {
           forgetUsage: (case_id) => sandbox.forget(case_id),
         },
         secrets: ephemeralKey(),
-        listener: this.#listener,
         defer: (task) => void setImmediate(task),
       });
       await engine.start();
@@ -79,12 +78,6 @@ class Hammer {
     }
     return place;
   }
-
-  readonly #listener: EngineListener = {
-    onEnded: () => undefined,
-    onFailed: () => undefined,
-    onRestarted: () => undefined,
-  };
 
   start = (tree: string): Promise<void> =>
     start({ engine: this.#engine() }, tree, { link: 'remote', idle_ms: null }, POLICY);

@@ -2,7 +2,7 @@
 // are data. Every tree pins them with its machines, so a replay needs no service.
 
 import Type, { type Static, type TObject } from 'typebox';
-import { isJsonObject } from '../json.js';
+import { isJsonObject, type JsonObject } from '../json.js';
 import { CONFIDENTIALITY_FLAGS } from './labels.js';
 import { WRITE_MODES, type WriteMode } from './lanes.js';
 import { PolicyName } from './policy-header.js';
@@ -192,6 +192,22 @@ export const ACTION_NAMES = Object.keys(ACTIONS) as readonly ActionName[];
 /** The definition of a built-in action. Only own keys count, so `constructor` is not an action. */
 export const findAction = (name: string): ActionDefinition | undefined =>
   Object.hasOwn(ACTIONS, name) ? ACTIONS[name as ActionName] : undefined;
+
+/** The paths that an action changes in a sandbox; empty if it changes none. */
+export function changedPaths({
+  action,
+  args,
+}: {
+  readonly action: string;
+  readonly args: JsonObject;
+}): readonly string[] {
+  const definition = findAction(action);
+  return definition?.write == null ? [] : definition.paths.map((name) => withoutTrailingSlash(args[name]));
+}
+
+/** A trailing slash names the same directory. */
+export const withoutTrailingSlash = (path: unknown): string =>
+  typeof path === 'string' ? path.replace(/\/$/, '') : '';
 
 // The three built-in actions with a target as an argument. They reach what the embedding service has registered, in
 // lanes that list the target, if the actions policy lists the action.

@@ -45,11 +45,6 @@ class Workers {
         run: () => ({ status: 'done', result: { bytes_written: 1 } }),
         settle: () => ({ status: 'failed', cause: 'INTERRUPTED' }),
       },
-      listener: {
-        onEnded: () => undefined,
-        onFailed: () => undefined,
-        onRestarted: () => undefined,
-      },
     });
     await engine.start();
     this.#engines.push(engine);
