@@ -3,6 +3,7 @@
 
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { createConnection } from 'node:net';
+import { createInterface } from 'node:readline';
 import { join } from 'node:path';
 import type { Telemetry } from '../../src/engine/ports/telemetry.js';
 import type { Bench as AnyBench } from '../fixtures/bench.js';
@@ -78,17 +79,19 @@ test('opening with telemetry rejects, and leaves the home closed', async () => {
   bench = await Bench.reopen(bench);
 });
 
-test('a request of a hook gets an error on its connection, and the socket serves others', async () => {
-  const send = (request: object): Promise<unknown> =>
-    new Promise((resolve, reject) => {
-      const socket = createConnection(join(bench.home, 'control.sock'));
-      socket.on('error', reject).on('data', (bytes) => {
-        socket.destroy();
-        resolve(JSON.parse(bytes.toString('utf8')));
-      });
-      socket.write(`${JSON.stringify(request)}\n`);
-    });
-  expect(await send({ id: 1, op: 'hook' })).toMatchObject({ id: null, ok: false, error: { code: 'INVARIANT' } });
-  expect(errors).toEqual(['what a request of the control socket needs cannot be loaded']);
-  expect(await send({ id: 1, op: 'ping' })).toEqual({ id: 1, ok: true, result: {} });
+test('a request of a hook gets an error, and its connection serves others', async () => {
+  const socket = createConnection(join(bench.home, 'control.sock'));
+  const answers = createInterface(socket)[Symbol.asyncIterator]();
+  const send = async (request: object): Promise<unknown> => {
+    socket.write(`${JSON.stringify(request)}\n`);
+    const { value } = (await answers.next()) as IteratorResult<string, undefined>;
+    return JSON.parse(value ?? 'null');
+  };
+  try {
+    expect(await send({ id: 1, op: 'hook' })).toMatchObject({ id: 1, ok: false, error: { code: 'INVARIANT' } });
+    expect(errors).toEqual(['a request of the control socket failed']);
+    expect(await send({ id: 2, op: 'ping' })).toEqual({ id: 2, ok: true, result: {} });
+  } finally {
+    socket.destroy();
+  }
 });

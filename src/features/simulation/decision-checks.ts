@@ -8,7 +8,7 @@ import { PIN_CHECK } from '../../core/policy/authorize-run.js';
 import { indexOfCheck, type CheckDescription } from '../../core/policy/verdict.js';
 import type { Policy } from '../../core/policy/policy.js';
 import { APPROVAL_CHECK, CONDITION_CHECK, DECISION_POINT_CHECK, STEP_CHECKS } from '../../core/step/authorization.js';
-import { VALIDATION_CHECKS } from '../../core/step/check-phases.js';
+import { IDENTITY_PHASES, VALIDATION_CHECKS } from '../../core/step/check-phases.js';
 import type { RecordedDecision } from './recorded-decision.js';
 
 export interface DecisionCheck {
@@ -24,6 +24,9 @@ const FINISH_CHECK: CheckDescription = {
   claim: 'no request of the run keeps it from finishing',
   rules: ['finish.*'],
 };
+
+/** The checks that a repeated proposal has passed. */
+const IDENTITY_CHECKS = VALIDATION_CHECKS.filter(({ phase }) => IDENTITY_PHASES.some((known) => known === phase));
 
 /** The checks of `countBallot`, in order. */
 const BALLOT_CHECKS: readonly CheckDescription[] = [
@@ -79,7 +82,7 @@ function checkListOf({ facts, said }: RecordedDecision, policy: Policy): readonl
       return BALLOT_CHECKS;
     case 'step': {
       const privileged = facts.act !== null && isPrivileged(facts.act, policy);
-      if (facts.input.seen !== null && said.rule_id === null) return VALIDATION_CHECKS.slice(0, 4);
+      if (facts.input.seen !== null && said.rule_id === null) return IDENTITY_CHECKS;
       return privileged || (said.rule_id !== null && indexOfCheck(VALIDATION_CHECKS, said.rule_id) >= 0)
         ? [...VALIDATION_CHECKS, ...REQUEST_CHECKS, ...stepChecks(policy)]
         : [...VALIDATION_CHECKS, BUDGET_CHECK, ...(said.rule_id?.startsWith('finish.') === true ? [FINISH_CHECK] : [])];

@@ -141,8 +141,8 @@ export class ControlSession {
       const answer = (await load())(members);
       return answer === null ? null : { id, execute: () => answer(this.#requestHost) };
     } catch (error) {
-      this.#host.log.error('what a request of the control socket needs cannot be loaded', { op, error });
-      throw error;
+      // Its module cannot be loaded. Only this request fails: an attached agent run would end with its connection.
+      return { id, execute: () => Promise.reject(error as Error) };
     }
   }
 
