@@ -1,6 +1,6 @@
-// Finds the rows of a tree and of a mark. A commit writes to no index: the newest rows are found in the tail, which is in
-// memory, and the index tables follow in large, ordered steps (`SqliteIndexer`). A writer adds what it commits to the
-// tail; every other connection scans the rows that are new since its last read.
+// Finds the rows of a tree and of a mark. A commit writes to no index: the newest rows are found in the tail, which is
+// in memory, and the index tables follow in large, ordered steps (`SqliteIndexer`). A writer adds what it commits to
+// the tail; every other connection scans the rows that are new since its last read.
 
 import type { SqliteConnection, SqliteStatement } from './sqlite-binding.js';
 import { inputKey, keysOf, markIn, proposalKey, readMarks, type MarkIndexKey } from './sqlite-rows.js';

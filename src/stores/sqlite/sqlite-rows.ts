@@ -1,5 +1,5 @@
-// The rows of a batch. A block is one row: consecutive entries of one tree. All entries that one input caused are in one
-// block, so that a step is one row and not nine. All marks of a batch are one row too.
+// The rows of a batch. A block is one row: consecutive entries of one tree. All entries that one input caused are in
+// one block, so that a step is one row and not nine. All marks of a batch are one row too.
 
 import { nameInLedger } from '../../core/contract/entry-name.js';
 import { isUtf8 } from 'node:buffer';

@@ -7,12 +7,12 @@ import { winstonLog } from '../../../src/system/winston-log.js';
 import type { DiskSpace } from '../../../src/engine/ports/disk-space.js';
 import type { TreeAppend } from '../../../src/engine/ports/ledger/ledger-store.js';
 import {
+  StorageGuard,
   recordedBytes,
   StorageAccounts,
   type StorageAccountIds,
   type StorageOptions,
-} from '../../../src/runtime/storage/storage-accounts.js';
-import { StorageGuard } from '../../../src/runtime/storage/storage-guard.js';
+} from '../../../src/runtime/storage/storage-guard.js';
 
 const MIB = 2 ** 20;
 const ME: StorageAccountIds = { tree_id: 'run_a', case_id: 'case-a', actor_id: 'anna' };
