@@ -19,7 +19,7 @@ import type { Telemetry } from '../engine/ports/telemetry.js';
 import { type RegistrationOptions } from '../runtime/effects/define-effects.js';
 import type { HomeStores } from '../home/home.js';
 import type { HomePaths, KeyFolder, LocalState } from '../home/home-paths.js';
-import type { StorageOptions } from '../runtime/storage/storage-accounts.js';
+import type { StorageOptions } from '../runtime/storage/storage-guard.js';
 import type { AddedOptions } from '../runtime/host-feature.js';
 
 /** Options of `openTurnpike`. Exactly one of `home` and `store` is required. */

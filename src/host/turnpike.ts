@@ -17,7 +17,7 @@ import type { AgentLoopReport, RunAgentOptions } from '../runtime/agents/agent-l
 import { reportAction, type ActionReport } from '../runtime/agents/action-reports.js';
 import type { AgentOptions, AgentRun, SubmitOptions } from '../runtime/agents/agent-run.js';
 import { startBoundRun } from '../runtime/agents/keyed-runs.js';
-import { payloadBytes } from '../runtime/agents/open-input.js';
+import { payloadBytes } from '../runtime/agents/caller-input.js';
 import { RunRequests, type ProposalApproval, type RunRequest } from '../runtime/agents/run-requests.js';
 import {
   readContent,

@@ -50,8 +50,7 @@ import { StorageGuard, AdmittedEngine } from '../runtime/storage/storage-guard.j
 import { RunRecordWriter } from '../runtime/ledger/run-record-writer.js';
 import { shippedContract } from '../runtime/shipped-contract.js';
 import type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
-import type { ComparedRule, OverlayFact } from '../core/contract/policy/overlay.js';
-import { personOf } from '../names/person-name.js';
+import { comparedOverlay, comparedRule } from './compared-overlay.js';
 
 /** How long a write to the history cache waits for a lock, in milliseconds. */
 const HISTORY_BUSY_MS = 20;
@@ -266,8 +265,8 @@ export function exportRootOf({ exports }: TurnpikeOptions, state: LocalState | n
 /** The overlay file needs both a key folder and local state. A home directory always uses its own overlay file. */
 function createOverlay({ overlay }: TurnpikeOptions, { home, keys, state }: FolderParts): OverlaySource | undefined {
   const isGiven = keys === null || state === null || (home === null && overlay !== undefined);
-  const source = isGiven ? overlay : overlayFile(overlayFiles(state.overlay, keys.keys));
-  return source === undefined ? undefined : comparedOverlay(source);
+  if (!isGiven) return overlayFile(overlayFiles(state.overlay, keys.keys), comparedRule);
+  return overlay === undefined ? undefined : comparedOverlay(overlay);
 }
 
 /** Runs the commands of specs in the sandbox. Without a sandbox directory, no command can start. */
@@ -294,29 +293,4 @@ function createSandbox(options: TurnpikeOptions, home: SandboxVolume | null): Sa
   if (root === undefined) throw usageError('`store` needs `sandbox` as well');
   makeFolder(root);
   return openSandbox({ root: resolve(root), unsafe: options.unsafe ?? false });
-}
-
-// The emergency overlay, with the persons that its rules name (C87): the kernel compares them, but has no Unicode
-// tables.
-
-/** Returns the same object for the same fact of the source. */
-function comparedOverlay(source: OverlaySource): OverlaySource {
-  const known = new WeakMap<OverlayFact, OverlayFact>();
-  return {
-    current: () => {
-      const fact = source.current();
-      if (fact === null || fact.epoch === null) return fact;
-      const made = known.get(fact) ?? { epoch: fact.epoch, rules: fact.rules.map(comparedRule) };
-      known.set(fact, made);
-      return made;
-    },
-  };
-}
-
-/** A name that cannot be compared has no person: no actor can act or vote under it or another spelling of it. */
-function comparedRule(given: ComparedRule): ComparedRule {
-  const rule = { ...given };
-  delete rule.person;
-  const person = rule.actor_id === undefined ? 'empty' : personOf(rule.actor_id);
-  return typeof person === 'string' ? rule : { ...rule, person };
 }

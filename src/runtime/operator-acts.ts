@@ -15,7 +15,7 @@ import { LedgerError, RunError, usageError } from '../core/errors.js';
 import { EMPTY_LABEL } from '../core/policy/authorize-run.js';
 import type { Ids } from '../engine/ports/ids.js';
 import type { LedgerStore } from '../engine/ports/ledger/ledger-store.js';
-import { asPerson, validateActor, validateField } from './agents/open-input.js';
+import { asPerson, validateActor, validateField } from './agents/caller-input.js';
 import { rootRunIdOf } from '../core/contract/run/run-context.js';
 import type { PinnedPolicy, PolicyCache } from './policy-cache.js';
 

@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util';
 import { winstonLog } from '../../src/system/winston-log.js';
 import { CodedError } from '../../src/core/errors.js';
 import type { AgentRun } from '../../src/runtime/agents/agent-run.js';
-import type { StorageOptions } from '../../src/runtime/storage/storage-accounts.js';
+import type { StorageOptions } from '../../src/runtime/storage/storage-guard.js';
 import { openTurnpike, type Turnpike } from '../../src/host/turnpike.js';
 import { Random } from '../simulation/random.js';
 

@@ -7,7 +7,7 @@ import type { TreeEngine } from '../../engine/tree-engine.js';
 import type { Agents } from '../../runtime/agents/agents.js';
 import type { DecisionCaller } from '../../runtime/agents/decision-request.js';
 import { keyedRoot, startKeyedRun } from '../../runtime/agents/keyed-runs.js';
-import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
+import { AGENT_DEFAULTS } from '../../runtime/agents/caller-input.js';
 import type { LedgerReader } from '../../runtime/ledger/ledger-reader.js';
 
 export interface DecisionRunsParts {

@@ -19,7 +19,7 @@ import {
   readLedgerVerifier,
   rotationFiles,
 } from '../../home/ledger-key.js';
-import { waterMarksOf } from '../../runtime/storage/storage-accounts.js';
+import { waterMarksOf } from '../../runtime/storage/storage-guard.js';
 import { doctorFinding, type DoctorFinding } from './finding.js';
 
 const NODE_MIN = [20, 19] as const;

@@ -6,7 +6,7 @@ import type { StepResponse } from '../../core/contract/run/response.js';
 import type { RequestOutcome } from '../../engine/ports/agent-exchange.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { RunRequest } from '../../runtime/agents/run-requests.js';
-import { payloadBytes } from '../../runtime/agents/open-input.js';
+import { payloadBytes } from '../../runtime/agents/caller-input.js';
 import type { RecordedExchange } from './loop-state.js';
 import type { Interruption, RunWatch } from './run-watch.js';
 

@@ -14,8 +14,14 @@ import type { Ids } from '../../engine/ports/ids.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
 import { rootRunIdOf } from '../../core/contract/run/run-context.js';
 import { requireMembers } from '../../runtime/required-members.js';
-import { createNote, isPrintable } from '../../runtime/agents/notes.js';
-import { validateActor, validateRole, asPerson, checkInputId } from '../../runtime/agents/open-input.js';
+import {
+  validateActor,
+  validateRole,
+  asPerson,
+  checkInputId,
+  createNote,
+  isPrintable,
+} from '../../runtime/agents/caller-input.js';
 import type { Ballot, BallotResult, Ballots, Resolution } from '../../runtime/high-risk-options.js';
 import { countedPerson } from './requesting-actors.js';
 

@@ -1,6 +1,6 @@
 import type { RunContext } from '../../core/contract/run/run-context.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
-import { createCancelInput } from '../../runtime/agents/notes.js';
+import { createCancelInput } from '../../runtime/agents/caller-input.js';
 import { runNotCancellableError } from '../../runtime/agents/run-errors.js';
 
 /**

@@ -30,7 +30,7 @@ import {
   validateRole,
   asNamedPerson,
   createOpenInput,
-} from '../../runtime/agents/open-input.js';
+} from '../../runtime/agents/caller-input.js';
 import type { PinnedPolicy, PolicyCache } from '../../runtime/policy-cache.js';
 import type { RunTracing } from '../../runtime/agents/agents.js';
 import { cancelRun } from './cancel-run.js';

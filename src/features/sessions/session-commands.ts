@@ -13,7 +13,7 @@ import { isConforming } from '../../core/contract/validators.js';
 import { applyCommand } from './rules/apply-command.js';
 import { rejectionAnswer } from './rules/command-answer.js';
 import type { SessionState } from './rules/session-state.js';
-import { createNote, type Note } from '../../runtime/agents/notes.js';
+import { createNote, type Note } from '../../runtime/agents/caller-input.js';
 
 /** Limit of the text that may accompany a pause, an end or a waiver, in characters. */
 const DETAIL_CHARS_MAX = 400;

@@ -22,7 +22,7 @@ import {
   narrowExposure,
   createOpenInput,
   type InputOf,
-} from '../../runtime/agents/open-input.js';
+} from '../../runtime/agents/caller-input.js';
 import { chooseCase } from '../../runtime/agents/choose-case.js';
 import type { PinnedPolicy } from '../../runtime/policy-cache.js';
 import type { SessionCaller, StartSessionOptions } from './sessions.js';

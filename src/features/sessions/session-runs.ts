@@ -19,7 +19,7 @@ import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
 import type { Pace } from '../../engine/ports/pace.js';
 import type { Secrets } from '../../core/contract/secrets.js';
 import { createDeferred, ignoreRejection, type DeferredPromise } from '../../runtime/deferred.js';
-import type { Note } from '../../runtime/agents/notes.js';
+import type { Note } from '../../runtime/agents/caller-input.js';
 import type { PolicyCache } from '../../runtime/policy-cache.js';
 import { SESSION_PREFIX, SessionReader, findTaskDetails, type LedgerSession } from './session-reader.js';
 import {

@@ -15,7 +15,7 @@ import type { CaseKeyReplacement, CaseKeyTable } from '../../engine/ports/ledger
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
 import { NO_PROGRESS, type ProgressReporter } from '../../engine/ports/progress.js';
 import type { Operator } from '../../runtime/operator-acts.js';
-import { validateActor, validateField } from '../../runtime/agents/open-input.js';
+import { validateActor, validateField } from '../../runtime/agents/caller-input.js';
 import { endRotationTree, recordRotation, ROTATED, type RecordParts } from './record-rotation.js';
 
 /** Which keys to rotate, and who does it. */

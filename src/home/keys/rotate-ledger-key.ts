@@ -30,7 +30,7 @@ import type { Clock } from '../../engine/ports/clock.js';
 import { lockRotation } from '../../stores/sqlite/writer-lock.js';
 import type { ExternalHeadStore, LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
 import type { Operator } from '../../runtime/operator-acts.js';
-import { validateActor, validateField } from '../../runtime/agents/open-input.js';
+import { validateActor, validateField } from '../../runtime/agents/caller-input.js';
 import { Identifier } from '../../core/contract/shapes.js';
 import type { PolicyCache } from '../../runtime/policy-cache.js';
 import type { KeyFolder } from '../home-paths.js';

@@ -12,9 +12,11 @@ import { canonicalJson } from '../../core/contract/canonical-json.js';
 import { sha256 } from '../../core/contract/hash.js';
 import {
   SignedOverlay,
+  type ComparedRule,
   type Overlay,
   type OverlayFact,
   type OverlayProblem,
+  type OverlayRule,
   type SignedOverlay as SignedOverlayFile,
 } from '../../core/contract/policy/overlay.js';
 import { isConforming } from '../../core/contract/validators.js';
@@ -123,16 +125,21 @@ export const writeSeenEpoch = (path: string, { epoch, hash }: SeenEpoch): void =
 /**
  * The overlay file at `path`, verified with the public key. `overlay.seen` next to that key stores the highest epoch.
  * While the files are unchanged, a call of `current` costs one or two stats.
+ * @param toCompared adds the person that a rule names; called once for each overlay. Default: none is added.
  */
-export const overlayFile = (files: Pick<OverlayFiles, 'path' | 'publicKeyPath' | 'seenPath'>): OverlaySource =>
-  new WatchedOverlayFile(files);
+export const overlayFile = (files: ReadOverlayFiles, toCompared: RuleComparison = (rule) => rule): OverlaySource =>
+  new WatchedOverlayFile(files, toCompared);
+
+type ReadOverlayFiles = Pick<OverlayFiles, 'path' | 'publicKeyPath' | 'seenPath'>;
+type RuleComparison = (rule: OverlayRule) => ComparedRule;
 
 /** Detects changes of a path: differs when the file was replaced or written. A text if there are no stats. */
 type FileStamp = BigIntStats | string;
 const ABSENT = 'absent';
 
 class WatchedOverlayFile implements OverlaySource {
-  readonly #files: Pick<OverlayFiles, 'path' | 'publicKeyPath' | 'seenPath'>;
+  readonly #files: ReadOverlayFiles;
+  readonly #toCompared: RuleComparison;
   #fact: OverlayFact | null = null;
   /** While these paths have these stamps, the cached fact is valid. Empty: the next call reads the files again. */
   #watched: readonly (readonly [path: string, mark: FileStamp])[] = [];
@@ -140,8 +147,9 @@ class WatchedOverlayFile implements OverlaySource {
   /** Whether the path has ever existed. */
   #hasExisted = false;
 
-  constructor(files: Pick<OverlayFiles, 'path' | 'publicKeyPath' | 'seenPath'>) {
+  constructor(files: ReadOverlayFiles, toCompared: RuleComparison) {
     this.#files = files;
+    this.#toCompared = toCompared;
   }
 
   current(): OverlayFact | null {
@@ -181,7 +189,8 @@ class WatchedOverlayFile implements OverlaySource {
       if (remembered?.epoch !== seen.epoch && !tryWriteSeenEpoch(seenPath, seen)) {
         return { fact: unusableFact('invalid'), paths: 0 };
       }
-      return { fact: unchanged ? this.#fact : { epoch: overlay.epoch, rules: overlay.rules }, paths: 1 };
+      if (unchanged) return { fact: this.#fact, paths: 1 };
+      return { fact: { epoch: overlay.epoch, rules: overlay.rules.map(this.#toCompared) }, paths: 1 };
     } catch {
       return { fact: unusableFact('invalid'), paths: 3 };
     }

@@ -42,7 +42,7 @@ import type {
   PromoteOptions,
   Resolution,
 } from '../../runtime/high-risk-options.js';
-import { payloadBytes } from '../../runtime/agents/open-input.js';
+import { payloadBytes } from '../../runtime/agents/caller-input.js';
 import type { RemoteAgents } from '../../runtime/agents/remote-agents.js';
 import type { RequestMembers, RequestSender } from '../../runtime/host-feature.js';
 

@@ -16,7 +16,7 @@ import { TERMINAL_STATES } from '../../core/contract/run/run-state.js';
 import { closed, Nullable, OneOf, RunId, Sha256, TaxonomyVersions } from '../../core/contract/shapes.js';
 import { isConforming } from '../../core/contract/validators.js';
 import { WireError } from './control-errors.js';
-import { PAYLOAD_BYTES_CEILING } from '../../runtime/agents/open-input.js';
+import { PAYLOAD_BYTES_CEILING } from '../../runtime/agents/caller-input.js';
 import { INPUT_PLACES_MAX } from '../../runtime/agents/remote-agents.js';
 import { OPERATOR_FIELDS } from '../../runtime/operator-acts.js';
 

@@ -9,7 +9,7 @@ import type { Readable } from 'node:stream';
 import { errorCode } from '../../system/error-code.js';
 import { openRegular } from '../../system/files/open-file.js';
 import { splitLines } from '../../host/control/split-lines.js';
-import { PAYLOAD_BYTES_CEILING } from '../../runtime/agents/open-input.js';
+import { PAYLOAD_BYTES_CEILING } from '../../runtime/agents/caller-input.js';
 import { quoteArgument } from './arguments.js';
 import { type Io } from './io.js';
 

@@ -3,7 +3,7 @@
 import type { Policy } from '../../core/policy/policy.js';
 import type { Log } from '../../engine/ports/log.js';
 import { declareFeatures } from '../../features/declare-features.js';
-import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
+import { AGENT_DEFAULTS } from '../../runtime/agents/caller-input.js';
 import { AgentConnection, type AgentConnectionOptions } from './agent-connection.js';
 import { ConnectionRuns, type StoredRun } from './own-runs.js';
 import { StoredRuns } from './stored-runs.js';

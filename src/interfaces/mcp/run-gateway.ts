@@ -6,7 +6,7 @@ import type { Principal } from '../../engine/ports/token-book.js';
 import type { AgentOptions } from '../../runtime/agents/agent-run.js';
 import type { FoundRun, KeyedRunOwner } from '../../runtime/agents/keyed-runs.js';
 import { isInCase } from '../../runtime/agents/choose-case.js';
-import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
+import { AGENT_DEFAULTS } from '../../runtime/agents/caller-input.js';
 import type { FoundInput, InputPlace, RemoteAgent, RemoteAgents } from '../../runtime/agents/remote-agents.js';
 import { rootRunIdOf } from '../../core/contract/run/run-context.js';
 import { endedRun, type EndedRun } from './ended-run.js';

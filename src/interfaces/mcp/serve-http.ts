@@ -16,7 +16,7 @@ import { singleTokenBook } from '../../stores/keys/token-file.js';
 import { TlsCertificate, type TlsFiles } from '../../system/network/tls-certificate.js';
 import { clientAddressFinder } from '../service/client-address.js';
 import { systemClock } from '../../system/system-clock.js';
-import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
+import { AGENT_DEFAULTS } from '../../runtime/agents/caller-input.js';
 import { AdmissionController } from '../admission/admission-controller.js';
 import { resolveAdmissionLimits, type AdmissionOptions } from '../admission/admission-limits.js';
 import { RequestAdmission } from '../service/request-admission.js';

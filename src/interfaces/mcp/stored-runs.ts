@@ -6,7 +6,7 @@ import { canonicalJson } from '../../core/contract/canonical-json.js';
 import { sha256 } from '../../core/contract/hash.js';
 import type { TraceCarrier } from '../../core/contract/trace-context.js';
 import { runIdOfKey } from '../../runtime/agents/keyed-runs.js';
-import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
+import { AGENT_DEFAULTS } from '../../runtime/agents/caller-input.js';
 import { INPUT_PLACES_MAX } from '../../runtime/agents/remote-agents.js';
 import { isContinuable, type EndedRun } from './ended-run.js';
 import type { OwnRuns } from './own-runs.js';

@@ -22,20 +22,18 @@ import type { AdmittedEngine } from '../storage/storage-guard.js';
 import type { AgentRun, RunEnding, SubmitOptions } from './agent-run.js';
 import { requireBoundPayload } from './bound-inputs.js';
 import {
-  createProposalPrompt,
-  createCancelInput,
-  createStartPrompts,
-  inputKeysOf,
-  toRecordedInputId,
-} from './notes.js';
-import { chooseCase } from './choose-case.js';
-import {
   createStartAgentInput,
   checkSubmitOptions,
   createOpenInput,
   type SharingAgentOptions,
   payloadBytes,
-} from './open-input.js';
+  createProposalPrompt,
+  createCancelInput,
+  createStartPrompts,
+  inputKeysOf,
+  toRecordedInputId,
+} from './caller-input.js';
+import { chooseCase } from './choose-case.js';
 import {
   runClosedError,
   runEndedError,

@@ -12,7 +12,7 @@ import type { Submission, TreeEngine } from '../../engine/tree-engine.js';
 import { idempotencyConflict } from '../../core/errors.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
 import { rootRunIdOf } from '../../core/contract/run/run-context.js';
-import { createProposalPrompt } from './notes.js';
+import { createProposalPrompt } from './caller-input.js';
 import type { SubmitOptions } from './agent-run.js';
 import { toolCallPayload } from './tool-call-payload.js';
 

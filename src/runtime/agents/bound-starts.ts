@@ -9,7 +9,6 @@ import { EXPOSURES } from '../../core/contract/run/response.js';
 import { Identifier } from '../../core/contract/shapes.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { AgentOptions } from './agent-run.js';
-import { createScopeNotes, createStartPrompts } from './notes.js';
 import {
   narrowExposure,
   requireOneOf,
@@ -18,7 +17,9 @@ import {
   validateIdle,
   validateScope,
   validateTaxonomy,
-} from './open-input.js';
+  createScopeNotes,
+  createStartPrompts,
+} from './caller-input.js';
 
 /** What the ledger has of a start; `agent` is null if policy denied the tree. */
 export interface RecordedStart {

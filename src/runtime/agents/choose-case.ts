@@ -6,7 +6,7 @@ import { CaseId } from '../../core/contract/shapes.js';
 import { usageError } from '../../core/errors.js';
 import type { Policy } from '../../core/policy/policy.js';
 import { isCaseRequired } from '../../core/policy/authorize-run.js';
-import { AGENT_DEFAULTS, validateField } from './open-input.js';
+import { AGENT_DEFAULTS, validateField } from './caller-input.js';
 
 /** Followed by the id of the root run. No caller can name such a case for a new run. */
 const OWN_CASE = 'case-of-';

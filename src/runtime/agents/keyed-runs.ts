@@ -14,7 +14,7 @@ import type { Agents } from './agents.js';
 import { recordConflict } from './bound-inputs.js';
 import { findStartDifference, type RecordedStart } from './bound-starts.js';
 import { isInCase } from './choose-case.js';
-import { AGENT_DEFAULTS, asPerson, type SharingAgentOptions } from './open-input.js';
+import { AGENT_DEFAULTS, asPerson, type SharingAgentOptions } from './caller-input.js';
 import { runEndedError } from './run-errors.js';
 
 interface KeyedRunsParts {

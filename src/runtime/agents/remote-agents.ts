@@ -10,7 +10,7 @@ import { rootRunIdOf } from '../../core/contract/run/run-context.js';
 import type { AgentOptions, SubmitOptions } from './agent-run.js';
 import type { Agents } from './agents.js';
 import { findKeyedRun, startBoundRun, toFoundRun, type FoundRun, type KeyedRunOwner } from './keyed-runs.js';
-import { inputKeysOf } from './notes.js';
+import { inputKeysOf } from './caller-input.js';
 
 export interface RemoteAgents {
   /**

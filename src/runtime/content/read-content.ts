@@ -10,7 +10,7 @@ import type { Ids } from '../../engine/ports/ids.js';
 import type { LedgerStore, StoredEntry } from '../../engine/ports/ledger/ledger-store.js';
 import type { ApprovedRequest } from '../ledger/pending-approvals.js';
 import type { LedgerReader } from '../ledger/ledger-reader.js';
-import { validateActor, validateRole } from '../agents/open-input.js';
+import { validateActor, validateRole } from '../agents/caller-input.js';
 import { OBSERVERS } from './audience.js';
 import { ContentReader } from './content-reader.js';
 

@@ -8,7 +8,7 @@ import type { HistoryCache } from '../../core/ledger/history-cache.js';
 import type { ErasureResult } from '../../engine/ports/ledger/ledger-store.js';
 import type { ReplayPointRecorder } from './replay-point-recorder.js';
 import type { Operator } from '../operator-acts.js';
-import { validateActor, validateField } from '../agents/open-input.js';
+import { validateActor, validateField } from '../agents/caller-input.js';
 
 /** What an erasure uses. Two parts cache tree states, and build them again from what can be folded. */
 export interface EraseParts {

@@ -12,6 +12,8 @@
 //       a reader must have made the points first.
 //   P5. If commits do not integrate their entries into the log, no point is made here, because trees in memory are
 //       ahead of the log. A reader makes the points.
+//   P6. Most commits are only queued, and followed together later. What is queued is followed before the state of a
+//       tree is used, because a tree in memory is at the newest commit.
 
 import type { Entry, SealedEntry } from '../../core/contract/run/entry.js';
 import type { CommitObserver } from '../../engine/tree-engine.js';
@@ -26,6 +28,8 @@ import { parseStoredEntry } from './stored-entry.js';
 
 /** A snapshot is made when a tree has grown by this number of entries. */
 const SNAPSHOT_GROWTH_ENTRIES = 64;
+/** What is queued is followed when this many entries follow its first commit. */
+const FOLLOW_ENTRIES = 256;
 /** Limit of entries to read again, which takes a second. */
 const REREAD_ENTRIES_MAX = 65_536;
 /** Closing makes a point if there are as many entries since the last one. */
@@ -56,7 +60,7 @@ export class ReplayPointRecorder implements CommitObserver {
   /** The size at the last point; while paused, the size of the ledger at which the next one is due. */
   #point = 0;
   #due = 0;
-  /** What was committed while it was reading. */
+  /** What was committed since: while it is reading, and until it is followed. */
   #queued: LogAppends[] = [];
   /** Trees that changed since they were last added to a point. */
   readonly #changed = new Set<string>();
@@ -95,9 +99,10 @@ export class ReplayPointRecorder implements CommitObserver {
   }
 
   onEvict(tree: Tree): void {
-    if (this.#state !== 'following' || !this.#changed.has(tree.tree_id)) return;
+    if (this.#state !== 'following') return;
     this.#catchErrors(() => {
-      this.#place(tree);
+      this.#followQueued();
+      if (this.#changed.has(tree.tree_id)) this.#place(tree);
     });
   }
 
@@ -110,11 +115,17 @@ export class ReplayPointRecorder implements CommitObserver {
   }
 
   #follow(appends: LogAppends): void {
-    if (this.#state === 'reading') this.#queued.push(appends);
+    if (this.#state === 'reading' || this.#state === 'following') this.#queued.push(appends);
     if (this.#state === 'waiting' && appends.size >= this.#due) this.#startReading(appends.size);
     if (this.#state !== 'following') return;
-    this.#addAppends(appends);
-    if (this.#book.size - this.#point >= this.#interval) this.#recordPoint();
+    const isDue = appends.size - this.#point >= this.#interval;
+    const [oldest = appends] = this.#queued;
+    if (isDue || appends.size - oldest.size >= FOLLOW_ENTRIES) this.#followQueued();
+    if (isDue) this.#recordPoint();
+  }
+
+  #followQueued(): void {
+    for (const appends of this.#queued.splice(0)) this.#addAppends(appends);
   }
 
   /**
@@ -145,6 +156,7 @@ export class ReplayPointRecorder implements CommitObserver {
   /** Makes a last point if it saves enough work. Nothing may be committed any more. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    if (this.#state === 'following') this.#catchErrors(() => this.#followQueued());
     if (this.#state === 'following' && this.#book.size - this.#point >= Math.min(CLOSE_ENTRIES, this.#interval)) {
       // No tree is restored any more: a point that would need one is not made.
       this.#isFetching = true;
@@ -180,7 +192,7 @@ export class ReplayPointRecorder implements CommitObserver {
       this.#book.advanceTo(stored.log_index + 1, stored.leaf_hash);
     }
     if (this.#state !== 'reading') return;
-    for (const appends of this.#queued.splice(0)) this.#addAppends(appends);
+    this.#followQueued();
     this.#state = 'following';
   }
 
@@ -255,7 +267,9 @@ export class ReplayPointRecorder implements CommitObserver {
     this.#work = (async () => {
       for (const tree_id of missing) {
         await accessTree(tree_id, (tree) => {
-          if (tree !== null && this.#state === 'following') this.#place(tree);
+          if (tree === null || this.#state !== 'following') return;
+          this.#followQueued();
+          this.#place(tree);
         }).catch((error: unknown) => {
           this.#loseTree(tree_id, error);
         });
@@ -273,6 +287,7 @@ export class ReplayPointRecorder implements CommitObserver {
   #loseTree(tree_id: string, error: unknown): void {
     if (!(error instanceof LedgerError) || error.code !== 'LEDGER_ERASED') throw error;
     if (this.#state !== 'following') return;
+    this.#followQueued();
     this.#book.markUnfoldable(tree_id);
     this.#drop(tree_id);
   }

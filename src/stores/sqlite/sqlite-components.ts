@@ -4,18 +4,17 @@ import { SqliteArtifacts, originOf } from './content/sqlite-artifacts.js';
 import type { SqliteConnection } from './sqlite-binding.js';
 import { openDatabase, openUntouchedDatabase } from './sqlite-database.js';
 import { asLedgerError } from './sqlite-errors.js';
-import { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
+import { SqliteTail, SqliteMarkIndex } from './sqlite-index.js';
 import { SqliteReader, SqliteTrees } from './sqlite-reader.js';
 import { MIGRATIONS, type SqliteMigration } from './sqlite-schema.js';
 import { SqliteRunRecords } from './sqlite-run-records.js';
-import { SqliteTail } from './sqlite-tail.js';
 
 /** A connection to a ledger, and the objects that use it. */
 export interface SqliteComponents {
   readonly db: SqliteConnection;
   readonly artifacts: SqliteArtifacts;
   readonly tail: SqliteTail;
-  readonly markNumbers: SqliteMarkNumbers;
+  readonly markIndex: SqliteMarkIndex;
   readonly archives: SqliteArchives;
   readonly reader: SqliteReader;
   readonly runRecords: SqliteRunRecords;
@@ -46,9 +45,9 @@ export function openComponents(
       : { db: openDatabase(file, access === 'read', migrations), isCurrent: () => true };
   try {
     const tail = new SqliteTail(db);
-    const markNumbers = new SqliteMarkNumbers(db, tail);
+    const markIndex = new SqliteMarkIndex(db, tail);
     const archives = new SqliteArchives(db);
-    const reader = new SqliteReader(db, tail, markNumbers, archives);
+    const reader = new SqliteReader(db, tail, archives);
     const artifacts = new SqliteArtifacts(db, directory, keys);
     // A writer compares the key folder when it begins.
     if (access !== 'write') artifacts.guard.refuseOther(originOf({ db, reader }));
@@ -56,7 +55,7 @@ export function openComponents(
       db,
       artifacts,
       tail,
-      markNumbers,
+      markIndex,
       archives,
       reader,
       runRecords: new SqliteRunRecords(db),

@@ -35,7 +35,7 @@ import type { SqliteArchives } from './content/sqlite-archives.js';
 import { sqliteCaseKeyTable } from './content/sqlite-case-key-table.js';
 import { vacuum, removeArchived, sweepContents } from './content/sqlite-remove-archived.js';
 import type { SqliteConnection } from './sqlite-binding.js';
-import type { BlockContent } from './sqlite-blocks.js';
+import type { BlockContent } from './sqlite-rows.js';
 import { checkWritable, createDatabase, truncateWal } from './sqlite-database.js';
 import { asLedgerError } from './sqlite-errors.js';
 import { SqliteLedgerRecords } from '../records/sqlite-ledger-records.js';
@@ -298,7 +298,7 @@ class SqliteLedgerStore implements LedgerStore {
   }
 
   marks<Key extends MarkKey>(keys: readonly Key[]): Promise<readonly (MarkOf<Key> | null)[]> {
-    return this.#attempt(() => this.#reader.marks(keys) as readonly (MarkOf<Key> | null)[]);
+    return this.#attempt(() => this.#parts.markIndex.marks(keys) as readonly (MarkOf<Key> | null)[]);
   }
 
   close(): Promise<void> {

@@ -3,23 +3,17 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type {
   CursorOptions,
   EntryPlace,
-  InputMark,
   LogHead,
-  MarkKey,
-  ProposalMark,
   StoredEntry,
   StoredSnapshot,
   TreeSummary,
   OpenTree,
   TreeAppend,
 } from '../../engine/ports/ledger/ledger-store.js';
-import { checkProposalId } from '../ledger/check-batch.js';
 import { hashesIn, type SqliteArchives } from './content/sqlite-archives.js';
-import { entriesOf, type BlockContent, type BlockRow } from './sqlite-blocks.js';
+import { ENDED_MARK, entriesOf, type BlockContent, type BlockRow } from './sqlite-rows.js';
 import type { SqliteConnection, SqliteStatement } from './sqlite-binding.js';
-import type { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
-import { ENDED_MARK, inputKey, markIn, proposalKey, readMarks } from './sqlite-marks.js';
-import type { SqliteTail } from './sqlite-tail.js';
+import type { SqliteTail } from './sqlite-index.js';
 import { tamperedError } from '../ledger/store-errors.js';
 
 const PAGE_TREES = 256;
@@ -45,7 +39,6 @@ export interface BlockEntry {
 /** The queries of a ledger. Each one reads a single state of the database. */
 export class SqliteReader {
   readonly #tail: SqliteTail;
-  readonly #markNumbers: SqliteMarkNumbers;
   readonly #archives: SqliteArchives;
   readonly #head: SqliteStatement;
   readonly #logStart: SqliteStatement;
@@ -56,12 +49,10 @@ export class SqliteReader {
   readonly #tree: SqliteStatement;
   readonly #blockEnd: SqliteStatement;
   readonly #listTrees: SqliteStatement;
-  readonly #marks: SqliteStatement;
   readonly #snapshot: SqliteStatement;
 
-  constructor(db: SqliteConnection, tail: SqliteTail, markNumbers: SqliteMarkNumbers, archives: SqliteArchives) {
+  constructor(db: SqliteConnection, tail: SqliteTail, archives: SqliteArchives) {
     this.#tail = tail;
-    this.#markNumbers = markNumbers;
     this.#archives = archives;
     this.#head = db.prepare('SELECT size, lower(hex(root)) AS root, lower(hex(frontier)) AS frontier FROM meta');
     this.#logStart = db.prepare('SELECT max(log_index) FROM blocks WHERE log_index <= ?').pluck();
@@ -80,7 +71,6 @@ export class SqliteReader {
        LEFT JOIN mark_index m ON m.scope = b.tree_id AND m.name = '${ENDED_MARK}'
        WHERE b.seq = 0 AND b.log_index >= ? ORDER BY b.log_index LIMIT ${PAGE_TREES}`,
     );
-    this.#marks = db.prepare('SELECT marks FROM marks WHERE mark_no = ?').pluck();
     this.#snapshot = db.prepare('SELECT tree_id, seq, mac, text FROM snapshots WHERE tree_id = ?');
   }
 
@@ -198,23 +188,6 @@ export class SqliteReader {
   snapshot(tree_id: string): StoredSnapshot | null {
     return (this.#snapshot.get(tree_id) as StoredSnapshot | undefined) ?? null;
   }
-
-  /** @returns for each key its mark, or null @throws LedgerError LEDGER_TAMPERED */
-  marks(keys: readonly MarkKey[]): readonly (InputMark | ProposalMark | null)[] {
-    for (const key of keys) if ('proposal_id' in key) checkProposalId(key.proposal_id);
-    this.#markNumbers.refresh();
-    return keys.map((key) => this.#mark(key));
-  }
-
-  #mark(requested: MarkKey): InputMark | ProposalMark | null {
-    const key = 'input_id' in requested ? inputKey(requested) : proposalKey(requested);
-    const mark_no = this.#markNumbers.find(key);
-    if (mark_no === null) return null;
-    const text: unknown = this.#marks.get(mark_no);
-    const mark = typeof text === 'string' ? markIn(readMarks(mark_no, text), requested) : undefined;
-    if (mark !== undefined) return mark;
-    throw tamperedError(`a mark of ${key.scope} is not in row ${mark_no} of the marks, where it was`);
-  }
 }
 
 interface IndexedBlock {
@@ -302,7 +275,8 @@ export class SqliteTrees {
   }
 
   /**
-   * Writes what an append changes for its tree, within the open transaction.
+   * Writes what an append changes for its tree, within the open transaction: the append opens or ends it, or has a
+   * recovery hint.
    * @param log_index the log index of the first entry of the append
    */
   write({ tree_id, opened, ended, recoveryHint: recovery }: TreeAppend, log_index: number): void {
@@ -313,7 +287,6 @@ export class SqliteTrees {
       this.#insert.run(row);
       return;
     }
-    if (!ended && recovery === null) return;
     const first = this.#reader.firstIndex(tree_id);
     if (ended) this.#end.run(first);
     else if (recovery !== null) this.#setRecovery.run(Number(recovery.unfinished), recovery.wake_at, first);

@@ -4,7 +4,7 @@
 import type { RecordedTree } from '../../core/ledger/readable-ledger.js';
 import type { EndedTree, RecordBatch } from '../../engine/ports/ledger/run-record-table.js';
 import type { SqliteConnection, SqliteStatement } from './sqlite-binding.js';
-import { readMarks } from './sqlite-marks.js';
+import { readMarks } from './sqlite-rows.js';
 import type { QueryPage } from './sqlite-reader.js';
 
 /** Rows of marks that are scanned at once: 1 to 2 ms. */

@@ -7,7 +7,7 @@
 // reject existing keys. Triggers guard against mistakes; only an external head guards against intent (D15).
 //
 // The index tables (`*_index`) are derived from these three and follow them; `meta` stores how far. Rows beyond that
-// are found by scanning the tail (sqlite-tail.ts). `run_records` and `recorded_trees` are derived from the entries of
+// are found by scanning the tail (sqlite-index.ts). `run_records` and `recorded_trees` are derived from the entries of
 // ended trees; both are written in the background.
 //
 // `trees` has one row for each tree, keyed by the log index of its first entry: its case, whether it has ended, and the

@@ -25,13 +25,26 @@ import type {
 import { checkBatch, integrateBatch, type IntegratedBatch } from '../ledger/check-batch.js';
 import { errorCode } from '../../system/error-code.js';
 import { type SqliteArtifacts, bindKeyFolder, proveCaseKeys } from './content/sqlite-artifacts.js';
-import { BlockText, blocksOf, type Block } from './sqlite-blocks.js';
-import { type IndexPosition, type SqliteTail, SqliteIndexer, STRETCH_ROWS } from './sqlite-tail.js';
+import {
+  BlockText,
+  blocksOf,
+  type Block,
+  batchMarksOf,
+  marksText,
+  findNewMarks,
+  type MarkIndexKey,
+  type BatchMarks,
+} from './sqlite-rows.js';
+import {
+  type IndexPosition,
+  type SqliteTail,
+  SqliteIndexer,
+  STRETCH_ROWS,
+  type SqliteMarkIndex,
+} from './sqlite-index.js';
 import type { SqliteConnection, SqliteStatement } from './sqlite-binding.js';
 import { requireFormat } from './sqlite-database.js';
 import { MIGRATIONS, type SqliteMigration } from './sqlite-schema.js';
-import type { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
-import { batchMarksOf, marksText, findNewMarks, type MarkIndexKey, type BatchMarks } from './sqlite-marks.js';
 import type { SqliteReader, SqliteTrees } from './sqlite-reader.js';
 import { eraseCaseContent } from './content/sqlite-erase-content.js';
 import type { RecordTransaction } from '../records/sqlite-ledger-records.js';
@@ -45,7 +58,7 @@ export interface WriterComponents {
   readonly db: SqliteConnection;
   readonly artifacts: SqliteArtifacts;
   readonly tail: SqliteTail;
-  readonly markNumbers: SqliteMarkNumbers;
+  readonly markIndex: SqliteMarkIndex;
   readonly reader: SqliteReader;
   readonly trees: SqliteTrees;
 }
@@ -97,9 +110,9 @@ export class SqliteWriter {
    * @throws LedgerError LEDGER_UNSUPPORTED if another version has migrated the file meanwhile
    */
   beginEpoch(): number {
-    const { db, artifacts, tail, markNumbers, reader } = this.#parts;
+    const { db, artifacts, tail, markIndex, reader } = this.#parts;
     this.#discardRecords();
-    markNumbers.isOnlyWriter = false;
+    markIndex.isOnlyWriter = false;
     // Outside of the transaction, for its own error. A migration needs the writer lock, which this process has.
     requireFormat(db, this.#migrations);
     const { epoch, indexed } = this.#transact(() => {
@@ -113,7 +126,7 @@ export class SqliteWriter {
     });
     if (indexed !== null) tail.drop(indexed);
     bindKeyFolder(this.#parts);
-    markNumbers.isOnlyWriter = true;
+    markIndex.isOnlyWriter = true;
     return epoch;
   }
 
@@ -131,7 +144,7 @@ export class SqliteWriter {
       this.#addToTail(written);
       return written.integrated;
     }
-    this.#parts.markNumbers.isOnlyWriter = false;
+    this.#parts.markIndex.isOnlyWriter = false;
     throw writerReplacedError(`epoch ${batch.epoch} is over, or size ${this.#head.size} is`);
   }
 
@@ -241,7 +254,7 @@ export class SqliteWriter {
     this.#failure = cause;
     this.#rollBack();
     this.#parts.tail.forget();
-    this.#parts.markNumbers.isOnlyWriter = false;
+    this.#parts.markIndex.isOnlyWriter = false;
   }
 
   #discardRecords(): void {
@@ -281,7 +294,8 @@ export class SqliteWriter {
         blocks.push(block);
       }
       this.#treeLengths.set(append.tree_id, append.from + append.entries.length);
-      this.#parts.trees.write(append, begin);
+      const { opened, ended, recoveryHint } = append;
+      if (opened !== null || ended || recoveryHint !== null) this.#parts.trees.write(append, begin);
       if (append.snapshot !== null) this.#writeSnapshot(append.snapshot);
     }
     const marks = batchMarksOf(batch);
@@ -298,19 +312,19 @@ export class SqliteWriter {
   }
 
   #writeMarks(marks: BatchMarks): readonly MarkIndexKey[] {
-    const { markNumbers, tail } = this.#parts;
-    const { first, keys } = findNewMarks(marks, (key) => markNumbers.find(key) !== null);
+    const { markIndex, tail } = this.#parts;
+    const { first, keys } = findNewMarks(marks, (key) => markIndex.find(key) !== null);
     if (keys.length > 0) this.#insertMarks.run(tail.nextMark, marksText(first));
     return keys;
   }
 
   #addToTail({ integrated: { head }, blocks, marks, indexed }: CommittedRows): void {
     this.#head = head;
-    const { tail, markNumbers } = this.#parts;
+    const { tail, markIndex } = this.#parts;
     for (const { tree_id, log_index, seq } of blocks) tail.addBlock(tree_id, { log_index, seq });
     for (const key of marks) {
       tail.addMark(key, tail.nextMark);
-      markNumbers.add(key, tail.nextMark);
+      markIndex.add(key, tail.nextMark);
     }
     tail.advanceTo({ log_index: head.size, mark_no: tail.nextMark + Math.min(marks.length, 1) });
     if (indexed !== null) tail.drop(indexed);

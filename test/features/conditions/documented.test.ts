@@ -8,7 +8,7 @@ import { checkPolicy } from '../../../src/core/policy/files/check-policy.js';
 import { readPolicyTests, type PolicyTest } from '../../../src/features/simulation/policy-test-file.js';
 import type { Policy } from '../../../src/core/policy/policy.js';
 import { runPolicyTest } from '../../../src/features/simulation/policy-test.js';
-import { asNamedPerson } from '../../../src/runtime/agents/open-input.js';
+import { asNamedPerson } from '../../../src/runtime/agents/caller-input.js';
 import { refundCatalogue as catalogue } from '../../fixtures/refund-catalogue.js';
 import { serviceEdit } from '../../fixtures/service.js';
 import { shippedBytes } from '../../fixtures/tree.js';

@@ -18,7 +18,7 @@ import { explain } from '../../../src/features/simulation/explain.js';
 import { runPolicyTest } from '../../../src/features/simulation/policy-test.js';
 import type { RecordedDecision } from '../../../src/features/simulation/recorded-decision.js';
 import { compareDecision } from '../../../src/features/simulation/simulate.js';
-import { asNamedPerson } from '../../../src/runtime/agents/open-input.js';
+import { asNamedPerson } from '../../../src/runtime/agents/caller-input.js';
 import type { RandomPolicy } from './one-path-policies.js';
 
 const ROOT = 'run_onepath';

@@ -7,12 +7,12 @@ import { winstonLog } from '../../../src/system/winston-log.js';
 import type { DiskSpace } from '../../../src/engine/ports/disk-space.js';
 import type { TreeAppend } from '../../../src/engine/ports/ledger/ledger-store.js';
 import {
+  StorageGuard,
   recordedBytes,
   StorageAccounts,
   type StorageAccountIds,
   type StorageOptions,
-} from '../../../src/runtime/storage/storage-accounts.js';
-import { StorageGuard } from '../../../src/runtime/storage/storage-guard.js';
+} from '../../../src/runtime/storage/storage-guard.js';
 
 const MIB = 2 ** 20;
 const ME: StorageAccountIds = { tree_id: 'run_a', case_id: 'case-a', actor_id: 'anna' };
@@ -227,7 +227,12 @@ describe('storage budgets', () => {
 
   test('of a session count for its agent from its first entry on', () => {
     const book = new StorageAccounts({ actorBytes: 1_000 });
-    const body = { kind: 'open_session', time: '', agent: { actor: { actor_type: 'agent', actor_id: 'anna' } } };
+    const body = {
+      kind: 'open_session',
+      feature: 'sessions',
+      time: '',
+      agent: { actor: { actor_type: 'agent', actor_id: 'anna' } },
+    };
     const entries = [{ text: '', entry: { type: 'input', body } }];
     book.committed({ epoch: 1, trees: [{ ...appendOf(1_000), entries } as unknown as TreeAppend] });
     expect(book.admit({ ...ME, tree_id: 'run_b' }, 1)).toBe('actor');

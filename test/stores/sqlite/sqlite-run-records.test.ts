@@ -7,9 +7,8 @@ import { SqliteArtifacts } from '../../../src/stores/sqlite/content/sqlite-artif
 import type { SqliteConnection } from '../../../src/stores/sqlite/sqlite-binding.js';
 import { openDatabase } from '../../../src/stores/sqlite/sqlite-database.js';
 import { createSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
-import { SqliteMarkNumbers } from '../../../src/stores/sqlite/sqlite-mark-numbers.js';
+import { SqliteTail, SqliteMarkIndex } from '../../../src/stores/sqlite/sqlite-index.js';
 import { SqliteReader, SqliteTrees } from '../../../src/stores/sqlite/sqlite-reader.js';
-import { SqliteTail } from '../../../src/stores/sqlite/sqlite-tail.js';
 import { SqliteWriter } from '../../../src/stores/sqlite/sqlite-writer.js';
 import type { LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';
 import type { WrittenRecord } from '../../../src/engine/ports/ledger/run-record-table.js';
@@ -94,9 +93,9 @@ describe('D2: a failure while writing derived data', () => {
     db = openDatabase(at.file, false);
     const artifacts = new SqliteArtifacts(db, at.artifactsDir, new CaseKeys(`${at.artifactsDir}-keys`, () => null));
     const tail = new SqliteTail(db);
-    const markNumbers = new SqliteMarkNumbers(db, tail);
-    const reader = new SqliteReader(db, tail, markNumbers, new SqliteArchives(db));
-    writer = new SqliteWriter({ db, artifacts, tail, markNumbers, reader, trees: new SqliteTrees(db, reader) });
+    const markIndex = new SqliteMarkIndex(db, tail);
+    const reader = new SqliteReader(db, tail, new SqliteArchives(db));
+    writer = new SqliteWriter({ db, artifacts, tail, markIndex, reader, trees: new SqliteTrees(db, reader) });
     scribe.epoch = writer.beginEpoch();
   });
   afterEach(() => void db.close());

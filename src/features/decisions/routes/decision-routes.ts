@@ -14,7 +14,7 @@ import {
   toEvaluationResult,
   toToolCall,
 } from '../evaluation.js';
-import { AGENT_DEFAULTS } from '../../../runtime/agents/open-input.js';
+import { AGENT_DEFAULTS } from '../../../runtime/agents/caller-input.js';
 import { RefusalError } from '../../../interfaces/service/problems.js';
 import type { HttpService } from '../../../interfaces/http/http-service.js';
 import { route, type Route } from '../../../interfaces/http/routes/route.js';

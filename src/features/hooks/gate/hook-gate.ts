@@ -19,7 +19,7 @@ import type { TreeEngine } from '../../../engine/tree-engine.js';
 import type { RunRequests } from '../../../runtime/agents/run-requests.js';
 import type { Policy } from '../../../core/policy/policy.js';
 import type { Log } from '../../../engine/ports/log.js';
-import { validateActor } from '../../../runtime/agents/open-input.js';
+import { validateActor } from '../../../runtime/agents/caller-input.js';
 import { rootRunIdOf } from '../../../core/contract/run/run-context.js';
 import { recordableCall, type CallEvent, type RecordableCall } from './recordable-call.js';
 import { HookCalls, type HookCallsParts } from './hook-calls.js';

@@ -15,7 +15,7 @@ import {
   type SessionToolsOptions,
 } from '../tools/session-tools.js';
 import { agentOf, type AgentIdentity } from '../../../interfaces/mcp/run-gateway.js';
-import { AGENT_DEFAULTS } from '../../../runtime/agents/open-input.js';
+import { AGENT_DEFAULTS } from '../../../runtime/agents/caller-input.js';
 import { toSessionCaller } from '../session-caller.js';
 import { SessionSpecs } from '../../../interfaces/http/routes/ledger-audit.js';
 import { RefusalError } from '../../../interfaces/service/problems.js';

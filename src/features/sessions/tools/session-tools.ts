@@ -13,7 +13,7 @@ import { SessionSpec } from '../contract/session-spec.js';
 import { isConforming } from '../../../core/contract/validators.js';
 import { RunError, UsageError } from '../../../core/errors.js';
 import type { Sessions, SessionCaller, SessionSummary, TaskDetails } from '../sessions.js';
-import { AGENT_DEFAULTS } from '../../../runtime/agents/open-input.js';
+import { AGENT_DEFAULTS } from '../../../runtime/agents/caller-input.js';
 import type { AgentIdentity } from '../../../interfaces/mcp/run-gateway.js';
 import type { SessionDefaults, SessionOptions } from '../sessions.js';
 import { findSpecFile, resolveSpecFolder } from '../spec/spec-folder.js';

@@ -4,7 +4,7 @@ import { PolicyError, usageError } from '../../../core/errors.js';
 import { formatFinding } from '../../../core/policy/files/check-policy.js';
 import { readPolicyTests } from '../policy-test-file.js';
 import { runPolicyTest, type TestDecision } from '../policy-test.js';
-import { asNamedPerson } from '../../../runtime/agents/open-input.js';
+import { asNamedPerson } from '../../../runtime/agents/caller-input.js';
 import type { CliCommand } from '../../../interfaces/cli/command.js';
 import type { Io } from '../../../interfaces/cli/io.js';
 import {

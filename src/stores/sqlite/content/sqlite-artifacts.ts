@@ -14,12 +14,7 @@ import {
   removeArtifactFolder,
   writeArtifactFile,
 } from './sqlite-artifact-files.js';
-import {
-  artifactNumbers,
-  type BlockContent,
-  type AttachedArtifactNumbers,
-  artifactNumbersIn,
-} from '../sqlite-blocks.js';
+import { artifactNumbers, type BlockContent, type AttachedArtifactNumbers, artifactNumbersIn } from '../sqlite-rows.js';
 import type { SqliteConnection, SqliteStatement } from '../sqlite-binding.js';
 import { createLruMap } from '../../../system/lru-map.js';
 import { NEXT_ARTIFACT } from '../sqlite-schema.js';

@@ -8,7 +8,7 @@ import type { ArchivedPart } from '../../../core/ledger/readable-ledger.js';
 import type { ArchiveRemoval } from '../../../engine/ports/ledger/archives.js';
 import { straddlingError } from '../../ledger/store-errors.js';
 import { artifactPathOf, type ArtifactPlace } from './sqlite-artifact-files.js';
-import { artifactNumbersIn } from '../sqlite-blocks.js';
+import { artifactNumbersIn } from '../sqlite-rows.js';
 import { connectSqlite, type SqliteConnection } from '../sqlite-binding.js';
 import { withoutTriggers } from '../sqlite-database.js';
 import { errorCode } from '../../../system/error-code.js';

@@ -16,11 +16,10 @@ import { tamperedError } from '../../ledger/store-errors.js';
 import { OWN_PREFIX } from '../../records/sql-table.js';
 import { hashesIn } from '../content/sqlite-archives.js';
 import { readArtifactFile } from '../content/sqlite-artifact-files.js';
-import { artifactNumbers } from '../sqlite-blocks.js';
+import { artifactNumbers, readMarks } from '../sqlite-rows.js';
 import type { SqliteConnection } from '../sqlite-binding.js';
 import { openDatabase } from '../sqlite-database.js';
 import { asLedgerError } from '../sqlite-errors.js';
-import { readMarks } from '../sqlite-marks.js';
 import { SqliteRunRecords } from '../sqlite-run-records.js';
 
 const PAGE_BLOCKS = 256;

@@ -15,11 +15,18 @@ import type {
 import type { LogHead } from '../../../core/ledger/readable-ledger.js';
 import { fsyncDirectorySync } from '../../../system/files/fsync-directory.js';
 import { INLINE_BYTES_MAX, writeArtifactFile } from '../content/sqlite-artifact-files.js';
-import { BLOCK_CHARS_MAX, BLOCK_ENTRIES_MAX } from '../sqlite-blocks.js';
+import {
+  BLOCK_CHARS_MAX,
+  BLOCK_ENTRIES_MAX,
+  ENDED_MARK,
+  inputKey,
+  marksText,
+  proposalKey,
+  type BatchMarks,
+} from '../sqlite-rows.js';
 import { connectSqlite, type SqliteConnection, type SqliteStatement } from '../sqlite-binding.js';
 import { createDatabase, withoutTriggers } from '../sqlite-database.js';
 import { asLedgerError } from '../sqlite-errors.js';
-import { ENDED_MARK, inputKey, marksText, proposalKey, type BatchMarks } from '../sqlite-marks.js';
 
 /** Marks in one row: a lookup parses the whole row. */
 const ROW_MARKS = 32;

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { createPrivateFile } from '../../../../system/files/private-file.js';
 import { readBuiltPage, readBuiltTemplate, type PageFile } from '../../../inspector/page-folder.js';
 import { errorCode } from '../../../../system/error-code.js';
-import { AGENT_DEFAULTS } from '../../../../runtime/agents/open-input.js';
+import { AGENT_DEFAULTS } from '../../../../runtime/agents/caller-input.js';
 import type { LedgerReader } from '../../../../runtime/ledger/ledger-reader.js';
 import type { InspectorSource } from '../../../inspector/inspector-source.js';
 import { parsePort, commandUsageError } from '../../arguments.js';

@@ -1,13 +1,12 @@
 // A writer that caches the names of marks behaves exactly like one that queries the database each time. N1 to N3 are
-// invariants of sqlite-mark-numbers.ts, W2 is one of sqlite-writer.ts.
+// invariants of sqlite-index.ts, W2 is one of sqlite-writer.ts.
 
 import { rmSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { SqliteConnection } from '../../../src/stores/sqlite/sqlite-binding.js';
 import { openDatabase } from '../../../src/stores/sqlite/sqlite-database.js';
 import { createSqliteStore, openSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
-import { SqliteMarkNumbers } from '../../../src/stores/sqlite/sqlite-mark-numbers.js';
-import { SqliteTail } from '../../../src/stores/sqlite/sqlite-tail.js';
+import { SqliteTail, SqliteMarkIndex } from '../../../src/stores/sqlite/sqlite-index.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
 import type { LedgerStore, ProposalMark } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { audited, opening, proposalId, scribeOf, treeId, type Scribe } from '../../fixtures/entries.js';
@@ -140,7 +139,7 @@ describe('the cached marks of a writer', () => {
 
 describe('the limits of the cache', () => {
   let db: SqliteConnection;
-  let numbers: SqliteMarkNumbers;
+  let numbers: SqliteMarkIndex;
   const insert = (scope: string, name: string, mark_no: number): void => {
     db.prepare('INSERT INTO mark_index VALUES (?, ?, ?)').run(scope, name, mark_no);
   };
@@ -157,7 +156,7 @@ describe('the limits of the cache', () => {
     db = openDatabase(at.file, false);
     const tail = new SqliteTail(db);
     tail.refresh();
-    numbers = new SqliteMarkNumbers(db, tail, { read: 3, scope: 4, names: 8 });
+    numbers = new SqliteMarkIndex(db, tail, { read: 3, scope: 4, names: 8 });
     numbers.isOnlyWriter = true;
   });
   afterEach(() => void db.close());

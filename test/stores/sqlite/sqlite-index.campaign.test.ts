@@ -1,3 +1,3 @@
 // Looks up everything far more often while the indexes catch up.
 
-import './sqlite-tail.test.js';
+import './sqlite-index.test.js';

@@ -2,7 +2,7 @@
 
 import { cpSync } from 'node:fs';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { SLICES, STRETCH_ROWS } from '../../../src/stores/sqlite/sqlite-tail.js';
+import { SLICES, STRETCH_ROWS } from '../../../src/stores/sqlite/sqlite-index.js';
 import { createSqliteStore, openSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
 import type { LedgerStore, ProposalMark } from '../../../src/engine/ports/ledger/ledger-store.js';

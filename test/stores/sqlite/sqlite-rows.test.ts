@@ -1,7 +1,7 @@
 // Which entries become one row, and that readers do not notice it.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { BLOCK_CHARS_MAX, BLOCK_ENTRIES_MAX, entriesOf } from '../../../src/stores/sqlite/sqlite-blocks.js';
+import { BLOCK_CHARS_MAX, BLOCK_ENTRIES_MAX, entriesOf } from '../../../src/stores/sqlite/sqlite-rows.js';
 import { createSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
 import type { SealedEntry } from '../../../src/core/contract/run/entry.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
