@@ -30,8 +30,10 @@ import {
   mediatedContext,
   requestHash,
   type Attempt,
-} from '../src/core/step/requests/mediated-request.js';
-import { isIdempotent, resultLabel, privilegedRequest } from '../src/core/step/requests/action-request.js';
+  isIdempotent,
+  resultLabel,
+  privilegedRequest,
+} from '../src/core/step/mediated-request.js';
 import type { ExecutionCause } from '../src/core/contract/fault.js';
 import type { DoneEvent, RunOutput } from './run.js';
 import type { GatheredFacts } from '../src/core/contract/run/effect.js';

@@ -31,8 +31,7 @@ import type { PrivilegedRequest } from '../policy/privileged-request.js';
 import type { Policy } from '../policy/policy.js';
 import { UNDECIDED_AUTHORIZATION, type AuthorizationSubject, type Authorization } from './authorization-subject.js';
 import { authorizePaths, gatherRequestFor, PATH_CHECKS } from './authorize-paths.js';
-import { mediatedContext, requestHash } from './requests/mediated-request.js';
-import { privilegedRequest } from './requests/action-request.js';
+import { mediatedContext, requestHash, privilegedRequest } from './mediated-request.js';
 import { callApprovalSubject } from '../policy/calls.js';
 
 export type { AuthorizationSubject, Authorization } from './authorization-subject.js';

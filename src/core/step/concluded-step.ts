@@ -18,7 +18,7 @@ import {
   type Identity,
 } from './check-phases.js';
 import { FAULTS, type Fault, messageOf } from '../contract/fault.js';
-import { unprivilegedResult } from './requests/mediated-request.js';
+import { unprivilegedResult } from './mediated-request.js';
 import { InvariantError } from '../errors.js';
 import { attachedText } from './explanation/attached-explanation.js';
 

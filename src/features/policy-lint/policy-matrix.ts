@@ -24,7 +24,7 @@ import type { Policy } from '../../core/policy/policy.js';
 import type { Verdict } from '../../core/policy/verdict.js';
 import { partKindOf } from '../../core/contract/policy/native-tool-names.js';
 import { authorizeLane, UNDECIDED_AUTHORIZATION } from '../../core/step/authorization.js';
-import { mediatedContext } from '../../core/step/requests/mediated-request.js';
+import { mediatedContext } from '../../core/step/mediated-request.js';
 
 /** A row of the matrix: an action of the policy, with its target if the arguments name one, or a high-risk run. */
 export interface MatrixAction {

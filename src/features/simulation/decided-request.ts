@@ -7,8 +7,7 @@ import { retryContext, childContext, type RunContext } from '../../core/contract
 import { InvariantError } from '../../core/errors.js';
 import type { PrivilegedRequest } from '../../core/policy/authorize-run.js';
 import type { Policy } from '../../core/policy/policy.js';
-import { mediatedContext } from '../../core/step/requests/mediated-request.js';
-import { privilegedRequest } from '../../core/step/requests/action-request.js';
+import { mediatedContext, privilegedRequest } from '../../core/step/mediated-request.js';
 import { agentContextUnder } from './agent-under-policy.js';
 import type { DecisionFacts, MediatedAct, StartedRun, WriteFacts } from './recorded-decision.js';
 

@@ -7,7 +7,7 @@ import { approvalRuleFor } from '../../core/policy/approval-decider.js';
 import type { Policy } from '../../core/policy/policy.js';
 import { approvalSubject } from '../../core/step/authorization.js';
 import { conditionVerdict } from '../../core/policy/conditions.js';
-import { mediatedContext } from '../../core/step/requests/mediated-request.js';
+import { mediatedContext } from '../../core/step/mediated-request.js';
 
 /** A proposal of an agent run. */
 export interface ExpectedProposal {

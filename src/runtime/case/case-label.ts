@@ -13,7 +13,7 @@ import { contextOf } from '../../kernel/decision-builder.js';
 import { withheldContentError } from '../../core/ledger/require-content.js';
 import { EMPTY_LABEL, joinLabels } from '../../core/policy/authorize-run.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
-import { resultLabel, privilegedRequest } from '../../core/step/requests/action-request.js';
+import { resultLabel, privilegedRequest } from '../../core/step/mediated-request.js';
 import type { CaseHistory } from './case-history.js';
 
 /** The last action of an agent, and its proposal once it has succeeded: no later run was created with that label. */

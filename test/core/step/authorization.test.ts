@@ -18,7 +18,7 @@ import {
   type AuthorizationSubject,
 } from '../../../src/core/step/authorization.js';
 import { PATH_CHECKS } from '../../../src/core/step/authorize-paths.js';
-import { mediatedContext, requestHash } from '../../../src/core/step/requests/mediated-request.js';
+import { mediatedContext, requestHash } from '../../../src/core/step/mediated-request.js';
 import { ANNA, REGISTERED } from '../../fixtures/governed.js';
 import { SANDBOX_AGENT, SANDBOX_FILES, testPolicy } from '../../fixtures/policy.js';
 import { RUN } from '../../fixtures/privileged.js';
