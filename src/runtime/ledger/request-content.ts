@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
 import type { RunContext } from '../../core/contract/run/run-context.js';
 import { approvalDigest } from '../../core/policy/approval-decider.js';
 import type { Policy } from '../../core/policy/policy.js';
-import { authorizePaths } from '../../core/step/authorize-paths.js';
+import { authorizePaths } from '../../core/step/authorization.js';
 
 /** The request of a run that people may approve. */
 export interface ApprovedRequest {

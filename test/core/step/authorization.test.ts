@@ -16,8 +16,8 @@ import {
   STEP_CHECKS,
   UNDECIDED_AUTHORIZATION,
   type AuthorizationSubject,
+  PATH_CHECKS,
 } from '../../../src/core/step/authorization.js';
-import { PATH_CHECKS } from '../../../src/core/step/authorize-paths.js';
 import { mediatedContext, requestHash } from '../../../src/core/step/mediated-request.js';
 import { ANNA, REGISTERED } from '../../fixtures/governed.js';
 import { SANDBOX_AGENT, SANDBOX_FILES, testPolicy } from '../../fixtures/policy.js';
