@@ -13,7 +13,7 @@ import {
 } from '../src/core/policy/approval-decider.js';
 import type { AuditTarget } from '../src/core/contract/run/audit-event.js';
 import type { RunContext } from '../src/core/contract/run/run-context.js';
-import { overlayVerdict } from '../src/core/policy/authorize-with-overlay.js';
+import { overlayVerdict } from '../src/core/policy/authorize-run.js';
 import type { Policy } from '../src/core/policy/policy.js';
 import { denyCondition, type Verdict } from '../src/core/policy/verdict.js';
 import { authzEvent, voteEvent } from '../src/core/run/audit-events.js';

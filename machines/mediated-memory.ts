@@ -9,8 +9,7 @@ import { EXECUTION_CAUSES, type ExecutionCause } from '../src/core/contract/faul
 import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
 import { childRunId, type RunContext } from '../src/core/contract/run/run-context.js';
 import type { RunKind } from '../src/core/contract/run/run-state.js';
-import type { PrivilegedRequest } from '../src/core/policy/authorize-run.js';
-import { authorizeWithOverlay } from '../src/core/policy/authorize-with-overlay.js';
+import { type PrivilegedRequest, authorizeWithOverlay } from '../src/core/policy/authorize-run.js';
 import type { Policy } from '../src/core/policy/policy.js';
 import type { Verdict } from '../src/core/policy/verdict.js';
 import { actionEvent, runCreatedDraft, type RunEnd } from '../src/core/run/audit-events.js';

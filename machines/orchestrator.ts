@@ -22,8 +22,7 @@ import { childContext, childRunId, type RunContext } from '../src/core/contract/
 import type { RunKind, TerminalState } from '../src/core/contract/run/run-state.js';
 import type { Person } from '../src/core/contract/person.js';
 import type { Actor } from '../src/core/contract/shapes.js';
-import { laneContext } from '../src/core/policy/authorize-run.js';
-import { authorizeAgentStart } from '../src/core/policy/authorize-with-overlay.js';
+import { laneContext, authorizeAgentStart } from '../src/core/policy/authorize-run.js';
 import type { Policy } from '../src/core/policy/policy.js';
 import { runCreatedDraft } from '../src/core/run/audit-events.js';
 import { amountsOf, limitsOf, openAccount, reserve, settle } from '../src/core/run/budget-account.js';

@@ -16,7 +16,7 @@ import { type CheckedValue, type ExecutionCause, type Fault, passWith, rejectWit
 import { type JsonObject, isJsonObject, type Json } from '../contract/json.js';
 import { InvariantError } from '../errors.js';
 import { approvalDecider, approvalRuleFor, finishDenial, type ApprovalDecision } from '../policy/approval-decider.js';
-import { authorizeWithOverlay, BUDGET_CHECK } from '../policy/authorize-with-overlay.js';
+import { authorizeWithOverlay, BUDGET_CHECK, findFirstDenial } from '../policy/authorize-run.js';
 import {
   conditionVerdict,
   counterQueries,
@@ -29,7 +29,6 @@ import {
   denyBudget,
   denyCondition,
   type Verdict,
-  findFirstDenial,
   type CheckDescription,
   type OrderedCheck,
 } from '../policy/verdict.js';

@@ -25,8 +25,7 @@ import {
   effectiveRule,
   ruleOfEntry,
 } from '../../core/policy/approval-decider.js';
-import { authorizeAgentStart, authorizeWithOverlay } from '../../core/policy/authorize-with-overlay.js';
-import { authorizeOrchestrator } from '../../core/policy/authorize-run.js';
+import { authorizeOrchestrator, authorizeAgentStart, authorizeWithOverlay } from '../../core/policy/authorize-run.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { Verdict } from '../../core/policy/verdict.js';
 import { requireGatherRequest, type Authorization, approvalSubject } from '../../core/step/authorization.js';

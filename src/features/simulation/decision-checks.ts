@@ -3,8 +3,7 @@
 // only the checks of a ballot and of FINISH are described here.
 
 import { isPrivileged } from '../../../machines/step-memory.js';
-import { BUDGET_CHECK, AGENT_START_CHECKS, REQUEST_CHECKS } from '../../core/policy/authorize-with-overlay.js';
-import { PIN_CHECK } from '../../core/policy/authorize-run.js';
+import { PIN_CHECK, BUDGET_CHECK, AGENT_START_CHECKS, REQUEST_CHECKS } from '../../core/policy/authorize-run.js';
 import { indexOfCheck, type CheckDescription } from '../../core/policy/verdict.js';
 import type { Policy } from '../../core/policy/policy.js';
 import { APPROVAL_CHECK, CONDITION_CHECK, DECISION_POINT_CHECK, STEP_CHECKS } from '../../core/step/authorization.js';
