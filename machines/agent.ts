@@ -24,7 +24,7 @@ import {
   approvalRuleFor,
   effectiveRule,
   ruleOfEntry,
-} from '../src/core/policy/approval-decider.js';
+} from '../src/core/policy/policy-features.js';
 import { EMPTY_LABEL, joinLabels } from '../src/core/policy/authorize-run.js';
 import type { Policy } from '../src/core/policy/policy.js';
 import { runCreatedDraft, type RunEnd } from '../src/core/run/audit-events.js';

@@ -10,7 +10,7 @@ import {
   type ApprovalPolicy,
   type ApprovalVerdict,
   type SuspensionCheck,
-} from '../src/core/policy/approval-decider.js';
+} from '../src/core/policy/policy-features.js';
 import type { AuditTarget } from '../src/core/contract/run/audit-event.js';
 import type { RunContext } from '../src/core/contract/run/run-context.js';
 import { overlayVerdict } from '../src/core/policy/authorize-run.js';

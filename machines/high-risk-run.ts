@@ -20,7 +20,7 @@ import {
   approvalRuleFor,
   effectiveRule,
   emptyBook,
-} from '../src/core/policy/approval-decider.js';
+} from '../src/core/policy/policy-features.js';
 import { withFindings } from '../src/core/policy/content/content-findings.js';
 import { type PrivilegedRequest } from '../src/core/policy/authorize-run.js';
 import type { Policy } from '../src/core/policy/policy.js';

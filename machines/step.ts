@@ -25,7 +25,7 @@ import { type RunContext } from '../src/core/contract/run/run-context.js';
 import type { Policy } from '../src/core/policy/policy.js';
 import { denialFault, executionFault, requireGatherRequest, approvalSubject } from '../src/core/step/authorization.js';
 import { isInvalid, phaseAfter, runCheckPhase, type CheckPhase } from '../src/core/step/check-phases.js';
-import { awaitedRequests } from '../src/core/policy/approval-decider.js';
+import { awaitedRequests } from '../src/core/policy/policy-features.js';
 import { firstAttempt, mediatedContext, mediatedRequest } from '../src/core/step/mediated-request.js';
 import { composeResponse, resultWithoutEffect, composeTrace } from '../src/core/step/concluded-step.js';
 import {

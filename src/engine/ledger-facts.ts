@@ -2,7 +2,7 @@
 // is installed before the first policy that needs them is loaded. An engine whose policies need none has none.
 
 import { InvariantError } from '../core/errors.js';
-import { needsLedgerFacts } from '../core/policy/conditions.js';
+import { needsLedgerFacts } from '../core/policy/policy-features.js';
 import type { Decision } from '../kernel/decision.js';
 import type { Tree } from '../kernel/tree.js';
 import type { LedgerStore } from './ports/ledger/ledger-store.js';

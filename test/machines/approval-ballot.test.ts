@@ -11,7 +11,7 @@ import {
 } from '../../machines/approval-ballot.js';
 import type { MediatedMemory, RequiredApproval, VoteEvent } from '../../machines/mediated-memory.js';
 import type { ApprovalRule } from '../../src/core/contract/run/approval.js';
-import { emptyBook } from '../../src/core/policy/approval-decider.js';
+import { emptyBook } from '../../src/core/policy/policy-features.js';
 import { requestApproval } from '../../src/features/approvals/approval-requests.js';
 import type { Policy } from '../../src/core/policy/policy.js';
 import { shippedPolicy } from '../fixtures/shipped-policy.js';

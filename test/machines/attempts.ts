@@ -5,7 +5,7 @@ import { newStepMemory, type StepMemory } from '../../machines/step-memory.js';
 import { artifactRef } from '../../src/core/contract/artifact-ref.js';
 import { createCatalogue } from '../../src/core/contract/policy/catalogue.js';
 import type { RunContext } from '../../src/core/contract/run/run-context.js';
-import { emptyBook } from '../../src/core/policy/approval-decider.js';
+import { emptyBook } from '../../src/core/policy/policy-features.js';
 import { EMPTY_LABEL } from '../../src/core/policy/authorize-run.js';
 import type { Policy } from '../../src/core/policy/policy.js';
 import { limitsOf, openAccount } from '../../src/core/run/budget-account.js';

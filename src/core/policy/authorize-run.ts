@@ -9,7 +9,7 @@ import { OPTIONAL_FILE_KEYS, POLICY_FILES } from '../contract/policy/pins.js';
 import { contextInLane, type RunContext } from '../contract/run/run-context.js';
 import { UNPINNED, TAXONOMY_FIELDS, type TaxonomyField } from '../contract/shapes.js';
 import { isNativeTool, isRedacted } from '../contract/policy/native-tool-names.js';
-import { callRuleVerdict } from './calls.js';
+import { callRuleVerdict, approvalRuleFor } from './policy-features.js';
 import type { Policy } from './policy.js';
 import type { PrivilegedRequest } from './privileged-request.js';
 import { deny, denyBudget, type CheckDescription, type OrderedCheck, type RuleId, type Verdict } from './verdict.js';
@@ -21,7 +21,6 @@ import {
   type Label,
   type LabelRefusal,
 } from '../contract/policy/labels.js';
-import { approvalRuleFor } from './approval-decider.js';
 import {
   type OverlayFact,
   type OverlaySubject,

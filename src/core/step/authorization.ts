@@ -15,15 +15,21 @@ import type { RunContext } from '../contract/run/run-context.js';
 import { type CheckedValue, type ExecutionCause, type Fault, passWith, rejectWith } from '../contract/fault.js';
 import { type JsonObject, isJsonObject, type Json } from '../contract/json.js';
 import { InvariantError } from '../errors.js';
-import { approvalDecider, approvalRuleFor, finishDenial, type ApprovalDecision } from '../policy/approval-decider.js';
-import { authorizeWithOverlay, BUDGET_CHECK, findFirstDenial } from '../policy/authorize-run.js';
 import {
   conditionVerdict,
   counterQueries,
   type ConditionedRequest,
   type ConditionVerdict,
-} from '../policy/conditions.js';
-import { decisionPointDenial, decisionQueries, decidedActionName } from '../policy/decision-queries.js';
+  callApprovalSubject,
+  decisionPointDenial,
+  decisionQueries,
+  decidedActionName,
+  approvalDecider,
+  approvalRuleFor,
+  finishDenial,
+  type ApprovalDecision,
+} from '../policy/policy-features.js';
+import { authorizeWithOverlay, BUDGET_CHECK, findFirstDenial } from '../policy/authorize-run.js';
 import {
   deny,
   denyBudget,
@@ -36,7 +42,6 @@ import type { PrivilegedRequest } from '../policy/privileged-request.js';
 import type { Policy } from '../policy/policy.js';
 import { UNDECIDED_AUTHORIZATION, type AuthorizationSubject, type Authorization } from './authorization-subject.js';
 import { mediatedContext, requestHash, privilegedRequest } from './mediated-request.js';
-import { callApprovalSubject } from '../policy/calls.js';
 import {
   canonicalizePath,
   isExtensionAllowed,

@@ -11,7 +11,7 @@ import type {
   DecisionQuery,
 } from '../../core/contract/policy/decision-points.js';
 import type { RunContext } from '../../core/contract/run/run-context.js';
-import type { DecisionPointRules, QueriedStep } from '../../core/policy/decision-queries.js';
+import type { DecisionPointRules, QueriedStep } from '../../core/policy/policy-features.js';
 import { argumentAt, namedArguments } from '../../core/policy/read-argument.js';
 import type { Verdict } from '../../core/policy/verdict.js';
 import { findDecisionPointMistakes } from './check-decision-points.js';

@@ -24,7 +24,7 @@ import {
   awaitedRequests,
   effectiveRule,
   ruleOfEntry,
-} from '../../core/policy/approval-decider.js';
+} from '../../core/policy/policy-features.js';
 import { authorizeOrchestrator, authorizeAgentStart, authorizeWithOverlay } from '../../core/policy/authorize-run.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { Verdict } from '../../core/policy/verdict.js';

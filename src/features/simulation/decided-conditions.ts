@@ -4,7 +4,7 @@ import { prepareHighRiskRun } from '../../../machines/high-risk-run.js';
 import { askConditions } from '../../core/step/run-conditions.js';
 import type { Policy } from '../../core/policy/policy.js';
 import { authorizePaths } from '../../core/step/authorization.js';
-import { conditionErrorText, conditionVerdict, type ConditionVerdict } from '../../core/policy/conditions.js';
+import { conditionErrorText, conditionVerdict, type ConditionVerdict } from '../../core/policy/policy-features.js';
 import { runOf, startedRunContext } from './decided-request.js';
 import type { ApprovalFacts, DecisionFacts, RecordedDecision, StartedRun, StepFacts } from './recorded-decision.js';
 

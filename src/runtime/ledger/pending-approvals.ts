@@ -14,7 +14,7 @@ import { personOf } from '../../names/person-name.js';
 import { LiveTrees } from '../../engine/trees/live-trees.js';
 import { readIntegrated } from './integrated-log.js';
 import type { Tree } from '../../kernel/tree.js';
-import { approvalDecider, ruleOfEntry } from '../../core/policy/approval-decider.js';
+import { approvalDecider, ruleOfEntry } from '../../core/policy/policy-features.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { EntryPlace, LedgerStore, TreeEntry } from '../../engine/ports/ledger/ledger-store.js';
 import type { ReadControl } from '../../engine/ports/pace.js';

@@ -1,7 +1,7 @@
 import { parseOwnJson } from '../../core/contract/json/own-json.js';
 import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
 import type { RunContext } from '../../core/contract/run/run-context.js';
-import { approvalDigest } from '../../core/policy/approval-decider.js';
+import { approvalDigest } from '../../core/policy/policy-features.js';
 import type { Policy } from '../../core/policy/policy.js';
 import { authorizePaths } from '../../core/step/authorization.js';
 

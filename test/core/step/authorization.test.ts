@@ -5,7 +5,7 @@ import { createCatalogue, ACTIONS } from '../../../src/core/contract/policy/cata
 import type { Lane } from '../../../src/core/contract/policy/lanes.js';
 import type { Role } from '../../../src/core/contract/policy/roles.js';
 import { InvariantError } from '../../../src/core/errors.js';
-import { approvalDigest, approvalRuleFor, emptyBook } from '../../../src/core/policy/approval-decider.js';
+import { approvalDigest, approvalRuleFor, emptyBook } from '../../../src/core/policy/policy-features.js';
 import { countBallot, requestApproval } from '../../../src/features/approvals/approval-requests.js';
 import { EMPTY_LABEL } from '../../../src/core/policy/authorize-run.js';
 import type { Policy } from '../../../src/core/policy/policy.js';

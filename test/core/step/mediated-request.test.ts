@@ -7,7 +7,7 @@ import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
 import { createCatalogue } from '../../../src/core/contract/policy/catalogue.js';
 import type { Lane } from '../../../src/core/contract/policy/lanes.js';
 import { InvariantError } from '../../../src/core/errors.js';
-import { emptyBook } from '../../../src/core/policy/approval-decider.js';
+import { emptyBook } from '../../../src/core/policy/policy-features.js';
 import { EMPTY_LABEL } from '../../../src/core/policy/authorize-run.js';
 import { UNDECIDED_AUTHORIZATION, type AuthorizationSubject } from '../../../src/core/step/authorization-subject.js';
 import {
