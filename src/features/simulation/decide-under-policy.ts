@@ -15,7 +15,7 @@ import { canonicalJson } from '../../core/contract/canonical-json.js';
 import type { CounterQuery } from '../../core/contract/run/counter-fact.js';
 import type { DecisionQuery } from '../../core/contract/policy/decision-points.js';
 import type { GatheredFacts, GatherRequest } from '../../core/contract/run/effect.js';
-import { stepDecisionOf } from '../../core/contract/run/phase.js';
+import { stepDecisionOf } from '../../core/step/concluded-step.js';
 import { retryContext, childContext } from '../../core/contract/run/run-context.js';
 import type { ApprovalRule } from '../../core/contract/run/approval.js';
 import {
