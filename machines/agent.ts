@@ -16,7 +16,7 @@ import { assign, emit, enqueueActions, sendTo, setup, stopChild } from 'xstate';
 import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
 import type { Account } from '../src/core/contract/run/budget.js';
 import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
-import type { TerminalState } from '../src/core/contract/run/run-state.js';
+import type { TerminalState } from '../src/core/contract/run/run-context.js';
 import { LATEST_TIMESTAMP_MS } from '../src/core/contract/shapes.js';
 import {
   approvalDecider,

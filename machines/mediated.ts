@@ -32,8 +32,13 @@ import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
 import type { EffectResult } from '../src/core/contract/run/effect.js';
 import type { ExecutionCause } from '../src/core/contract/fault.js';
 import type { JsonObject } from '../src/core/contract/json.js';
-import { childContext, childRunId, type RunContext } from '../src/core/contract/run/run-context.js';
-import type { RunKind, TerminalState } from '../src/core/contract/run/run-state.js';
+import {
+  childContext,
+  childRunId,
+  type RunContext,
+  type RunKind,
+  type TerminalState,
+} from '../src/core/contract/run/run-context.js';
 import type { Policy } from '../src/core/policy/policy.js';
 import type { Verdict } from '../src/core/policy/verdict.js';
 import {

@@ -183,7 +183,7 @@ describe('layers', () => {
       'inspection/inspection',
       'inspection/needs-approval',
       'run/phase',
-      'run/run-state',
+      'run/run-context',
     ];
     const found = EDGES.filter(({ from, to }) => isOfPage(from) && to?.startsWith('src/core/contract/'));
     const others = found.filter(({ to }) => !written.some((name) => to === `src/core/contract/${name}.ts`));

@@ -49,5 +49,5 @@ export {
   type RunKind,
   type RunState,
   type TerminalState,
-} from './run/run-state.js';
+} from './run/run-context.js';
 export { StepTrace } from './run/step-trace.js';

@@ -3,7 +3,7 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
-import { CONTENT_READ } from '../../../src/core/contract/run/run-state.js';
+import { CONTENT_READ } from '../../../src/core/contract/run/run-context.js';
 import { ApprovalsClient } from '../../../src/interfaces/inspector/page/data/approvals-client.js';
 import { HttpFeed } from '../../../src/interfaces/inspector/page/data/http-feed.js';
 import type { Access } from '../../../src/interfaces/http/http-service.js';

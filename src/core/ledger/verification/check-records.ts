@@ -5,7 +5,7 @@ import { parseOwnJson } from '../../contract/json/own-json.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { Entry } from '../../contract/run/entry.js';
 import { RunRecord } from '../../contract/run/run-record.js';
-import { isTerminal } from '../../contract/run/run-state.js';
+import { isTerminal } from '../../contract/run/run-context.js';
 import { isConforming } from '../../contract/validators.js';
 import { LedgerError } from '../../errors.js';
 import type { StoredEntry, StoredRecords } from '../readable-ledger.js';
