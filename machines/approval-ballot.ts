@@ -98,7 +98,7 @@ const NO_ROLES: ApprovalPolicy['roles'] = new Map();
 
 /** The approvals that count now: votes of approvers whom the overlay has suspended since do not count (D1). */
 export function dropSuspendedVotes(book: ApprovalBook, overlay: OverlayFact | null): ApprovalBook {
-  const isSuspended = book.entries.length === 0 ? null : suspensionCheck(overlay);
+  const isSuspended = suspensionCheck(overlay);
   if (isSuspended === null) return book;
   return {
     run_id: book.run_id,

@@ -149,7 +149,8 @@ export const newStepMemory = (input: StepInput): StepMemory => ({
   mediated_runs: input.mediated_runs,
   account: input.account,
   label: input.label,
-  approvals: dropSuspendedVotes(input.approvals, input.overlay),
+  approvals:
+    input.approvals.entries.length === 0 ? input.approvals : dropSuspendedVotes(input.approvals, input.overlay),
   unsettled: input.unsettled,
   ...(input.repeatable === undefined ? {} : { repeatable: input.repeatable }),
   overlay: input.overlay,

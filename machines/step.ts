@@ -26,7 +26,7 @@ import type { Policy } from '../src/core/policy/policy.js';
 import { denialFault, executionFault, requireGatherRequest, approvalSubject } from '../src/core/step/authorization.js';
 import { isInvalid, phaseAfter, runCheckPhase, type CheckPhase } from '../src/core/step/check-phases.js';
 import { awaitedRequests } from '../src/core/policy/policy-features.js';
-import { firstAttempt, mediatedContext, mediatedRequest } from '../src/core/step/mediated-request.js';
+import { firstAttempt, mediatedContext, mediatedRequest, reportTimeout } from '../src/core/step/mediated-request.js';
 import { composeResponse, resultWithoutEffect, composeTrace } from '../src/core/step/concluded-step.js';
 import {
   markEmission,
@@ -52,7 +52,6 @@ import type { Emission } from './emission.js';
 import {
   authorizedResult,
   startCallerRunEvent,
-  isCallerExecuted,
   callerRunDenialFault,
   type CallerRunDeniedEvent,
 } from './caller-runs/caller-run.js';
@@ -338,6 +337,9 @@ export const createStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
   });
 /** The machine that `createStepMachine` returns. */
 export interface StepMachine extends ReturnType<typeof createStepMachine> {}
+
+/** Whether the caller executes the action of the step. */
+const isCallerExecuted = (step: StepMemory, { catalogue }: Policy): boolean => reportTimeout(step, catalogue) !== null;
 
 /** A timer brings its time; a vote does not. */
 const timeOf = (event: StepEvent): string | null => (event.type === 'WAKE' ? event.time : null);

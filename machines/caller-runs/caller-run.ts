@@ -38,12 +38,10 @@ export interface CallerRunDeniedEvent {
   readonly denied_by: Verdict;
 }
 
-/** Whether the caller executes the action of the step. */
-export const isCallerExecuted = (step: StepMemory, policy: Policy): boolean => timeoutOf(step, policy) !== null;
-
 export function startCallerRunEvent(step: StepMemory, policy: Policy): StartCallerRunEvent {
   const attempt = firstAttempt(mediatedContext(step, policy), repeatedKey(step, policy));
-  const due = Math.min(Date.parse(step.received_at) + (timeoutOf(step, policy) ?? 0), LATEST_TIMESTAMP_MS);
+  const timeout_ms = reportTimeout(step, policy.catalogue) ?? 0;
+  const due = Math.min(Date.parse(step.received_at) + timeout_ms, LATEST_TIMESTAMP_MS);
   return {
     type: 'START_CALLER_RUN',
     run: attempt.run,
@@ -68,12 +66,6 @@ export const callerRunDenialFault = (event: { readonly type: string }) => ({
 const isCallerRunDenied = (event: { readonly type: string }): event is CallerRunDeniedEvent =>
   event.type === 'CALLER_RUN_DENIED';
 
-function timeoutOf({ action, args }: StepMemory, { catalogue }: Policy): number | null {
-  // Stryker disable next-line StringLiteral: neither name is an action
-  const definition = catalogue.action(action ?? '');
-  return definition === undefined ? null : reportTimeout(definition, args ?? {}, catalogue);
-}
-
 /** The runs of the agent that wait for a report, after one has ended. Its report counts as activity of the agent. */
 export function removeCallerRun(
   { caller_runs = [], active_at }: AgentMemory,
@@ -85,10 +77,6 @@ export function removeCallerRun(
     active_at: reported_at > active_at ? reported_at : active_at,
   };
 }
-
-/** Whether this is the end of a run that the caller executes, and not of a step. */
-export const isCallerRunEnd = ({ caller_runs = [] }: AgentMemory, actorId: string): boolean =>
-  caller_runs.includes(actorId);
 
 export const callerRunDeniedEvent = (output: Partial<Pick<RunOutput, 'done'>>): CallerRunDeniedEvent => ({
   type: 'CALLER_RUN_DENIED',

@@ -288,9 +288,12 @@ export function isIdempotent(definition: ActionDefinition, args: JsonObject, cat
  * The time within which the caller of an agent must report the outcome of an action that it executes itself, in
  * milliseconds; null for an action that the platform executes (U-08).
  */
-export function reportTimeout({ name }: ActionDefinition, args: JsonObject, catalogue: Catalogue): number | null {
-  if (name !== 'CALL_TOOL') return null;
-  const tool = catalogue.tool(textOf(args['tool']));
+export function reportTimeout(
+  { action, args }: Pick<AuthorizationSubject, 'action' | 'args'>,
+  catalogue: Catalogue,
+): number | null {
+  if (action !== 'CALL_TOOL') return null;
+  const tool = catalogue.tool(textOf(args?.['tool']));
   return tool?.external === true ? tool.timeout_ms : null;
 }
 
