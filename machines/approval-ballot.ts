@@ -18,13 +18,8 @@ import type { Policy } from '../src/core/policy/policy.js';
 import { denyCondition, type Verdict } from '../src/core/policy/verdict.js';
 import { authzEvent, voteEvent } from '../src/core/run/audit-events.js';
 import type { Emission } from './emission.js';
-import {
-  authorizeRequest,
-  type RequiredApproval,
-  type MediatedMemory,
-  type MediatedRequest,
-  type VoteEvent,
-} from './mediated-memory.js';
+import { type RequiredApproval, type MediatedMemory, type MediatedRequest, type VoteEvent } from './mediated-memory.js';
+import { authorizeRequest } from '../src/core/step/mediated-request.js';
 import { askConditions } from '../src/core/step/run-conditions.js';
 
 interface BallotOutcome {

@@ -25,8 +25,13 @@ import { withFindings } from '../src/core/policy/content/content-findings.js';
 import { type PrivilegedRequest } from '../src/core/policy/authorize-run.js';
 import type { Policy } from '../src/core/policy/policy.js';
 import { denyCondition, type Verdict } from '../src/core/policy/verdict.js';
-import { withRecordedNames, canLeavePartialOutputs, effectLimits } from '../src/core/step/mediated-request.js';
-import { authorizeRequest, type RequiredApproval, type MediatedRequest } from './mediated-memory.js';
+import {
+  withRecordedNames,
+  canLeavePartialOutputs,
+  effectLimits,
+  authorizeRequest,
+} from '../src/core/step/mediated-request.js';
+import { type RequiredApproval, type MediatedRequest } from './mediated-memory.js';
 import type { MediatedInput, MediatedLogic } from './mediated.js';
 import { askConditions, subjectOf } from '../src/core/step/run-conditions.js';
 

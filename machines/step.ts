@@ -26,7 +26,13 @@ import type { Policy } from '../src/core/policy/policy.js';
 import { denialFault, executionFault, requireGatherRequest, approvalSubject } from '../src/core/step/authorization.js';
 import { isInvalid, phaseAfter, runCheckPhase, type CheckPhase } from '../src/core/step/check-phases.js';
 import { awaitedRequests } from '../src/core/policy/policy-features.js';
-import { firstAttempt, mediatedContext, mediatedRequest, reportTimeout } from '../src/core/step/mediated-request.js';
+import {
+  firstAttempt,
+  mediatedContext,
+  mediatedRequest,
+  reportTimeout,
+  authorizeRequest,
+} from '../src/core/step/mediated-request.js';
 import { composeResponse, resultWithoutEffect, composeTrace } from '../src/core/step/concluded-step.js';
 import {
   markEmission,
@@ -57,7 +63,6 @@ import {
 } from './caller-runs/caller-run.js';
 import { finishTimer, hasApprovedRequest, hasAwaitedRequest, REQUEST_APPROVED } from './finish-wait.js';
 import type { MediatedLogic } from './mediated.js';
-import { authorizeRequest } from './mediated-memory.js';
 import { isDoneEvent, type DoneEvent } from './run.js';
 
 export type { StepInput, StepMemory, StepOutput } from './step-memory.js';

@@ -2,13 +2,13 @@
 // function decides it. A change of any function that breaks a rule fails here.
 
 import { describe, expect, test } from '@jest/globals';
-import { toPrivilegedWrite } from '../../machines/mediated-memory.js';
+import { toPrivilegedWrite } from '../../machines/mediated.js';
 import type { AuditEvent } from '../../src/core/contract/run/audit-event.js';
 import type { StepTrace } from '../../src/core/contract/run/step-trace.js';
 import { canonicalJson } from '../../src/core/contract/canonical-json.js';
 import { sha256 } from '../../src/core/contract/hash.js';
 import { authorizePrivileged, EMPTY_LABEL } from '../../src/core/policy/authorize-run.js';
-import { authorizeRequest } from '../../machines/mediated-memory.js';
+import { authorizeRequest } from '../../src/core/step/mediated-request.js';
 import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';
 import { RUNNER, SESSION, SessionDriver } from '../fixtures/session.js';
 import { AGENT, CASE, editedPolicy, machinesArtifact, proposal, SHIPPED, TREE, TreeDriver } from '../fixtures/tree.js';

@@ -14,12 +14,14 @@ import type { RunCreated } from '../contract/run/entry.js';
 import { type JsonObject, isJsonObject, type Json } from '../contract/json.js';
 import { retryContext, childContext, contextInLane, type RunContext } from '../contract/run/run-context.js';
 import { InvariantError } from '../errors.js';
-import { laneContext, createLabel } from '../policy/authorize-run.js';
+import { authorizeWithOverlay, createLabel, laneContext } from '../policy/authorize-run.js';
+import type { Verdict } from '../policy/verdict.js';
 import type { Policy } from '../policy/policy.js';
 import type { AuthorizationSubject } from './authorization-subject.js';
 import { hashText } from '../contract/free-text.js';
 import { rejectWith, type CheckedValue } from '../contract/fault.js';
 import { CONFIDENTIALITY_FLAGS, type Label } from '../contract/policy/labels.js';
+import type { OverlayFact } from '../contract/policy/overlay.js';
 import type { WriteMode } from '../contract/policy/lanes.js';
 import { isSchemaInstance } from '../contract/policy/registered-schema.js';
 import type { PrivilegedRequest } from '../policy/privileged-request.js';
@@ -117,6 +119,20 @@ export function mediatedRequest(step: AuthorizationSubject, { run, retry, idempo
     overlay: step.overlay,
   };
 }
+
+/** The part of a request that decides whether its run may execute it. */
+interface DecidedRequest {
+  readonly privileged: PrivilegedRequest;
+  readonly effect: Pick<Effect, 'action'>;
+  readonly overlay: OverlayFact | null;
+}
+
+/** Decides whether a mediated run may execute its request. */
+export const authorizeRequest = (
+  run: RunContext,
+  { effect, privileged, overlay }: DecidedRequest,
+  policy: Policy,
+): Verdict => authorizeWithOverlay(run, { action: effect.action, privileged, overlay }, policy);
 
 /** S4-65: partial outputs are stored only if the lane permits them. */
 export const canLeavePartialOutputs = ({ lane_id }: RunContext, { lanes }: Policy): boolean =>

@@ -10,7 +10,7 @@ import {
 } from '../../../machines/step-memory.js';
 import { applyBallot, approvalPolicyFor } from '../../../machines/approval-ballot.js';
 import { prepareHighRiskRun } from '../../../machines/high-risk-run.js';
-import { toPrivilegedWrite } from '../../../machines/mediated-memory.js';
+import { toPrivilegedWrite } from '../../../machines/mediated.js';
 import { canonicalJson } from '../../core/contract/canonical-json.js';
 import type { CounterQuery } from '../../core/contract/run/counter-fact.js';
 import type { DecisionQuery } from '../../core/contract/policy/decision-points.js';

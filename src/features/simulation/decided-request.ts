@@ -1,7 +1,7 @@
 // The run and the request that a recorded decision was about, under any policy.
 
 import { prepareHighRiskRun } from '../../../machines/high-risk-run.js';
-import { toPrivilegedWrite } from '../../../machines/mediated-memory.js';
+import { toPrivilegedWrite } from '../../../machines/mediated.js';
 import { newChildContext } from '../../../machines/orchestrator.js';
 import { retryContext, childContext, type RunContext } from '../../core/contract/run/run-context.js';
 import { InvariantError } from '../../core/errors.js';
