@@ -5,14 +5,12 @@ import type { RunOutput } from '../../machines/run.js';
 import {
   type StepMemory,
   abandonRetry,
-  canRetry,
   findUnknownRequest,
   nextAttempt,
-  readLabel,
   scheduleRetry,
-  spentAmounts,
   stepRequestHash,
 } from '../../machines/step-memory.js';
+import { canRetry, readLabel, spentAmounts } from '../../machines/step.js';
 import { artifactRef } from '../../src/core/contract/artifact-ref.js';
 import { sha256 } from '../../src/core/contract/hash.js';
 import { canonicalJson } from '../../src/core/contract/canonical-json.js';

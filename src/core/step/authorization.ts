@@ -1,8 +1,15 @@
-// The AUTHORIZE phase: first lane and overlay, then case and budget, then the facts with paths and quota, then unknown
-// outcomes, and last the required approval (`STEP_CHECKS`). The mediated run carries the verdict, so every check uses
-// that run's context (C51).
+// The AUTHORIZE phase, stage by stage. The step machine, `policy simulate` and `policy explain` use `authorizeStep`, so that
+// the order of the stages and of their checks (`STEP_CHECKS`) exists once:
+//
+//   start:  lane, overlay, case, budget, and whatever needs no facts
+//   facts:  paths, quota, unknown outcomes, conditions, decision points, approval
+//   ending: the run was cancelled before the facts arrived
+//
+// The budget is last of the first stage: an agent without budget learns first that a lane denies it. The mediated run
+// carries the verdict, so every check uses that run's context (C51).
 
 import type { ActionDefinition } from '../contract/policy/catalogue.js';
+import type { Account, BudgetKind } from '../contract/run/budget.js';
 import type { ApprovalObligation } from '../contract/run/approval.js';
 import {
   type GatheredFacts,
@@ -15,6 +22,7 @@ import type { RunContext } from '../contract/run/run-context.js';
 import { type CheckedValue, type ExecutionCause, type Fault, passWith, rejectWith } from '../contract/fault.js';
 import { type JsonObject, isJsonObject, type Json } from '../contract/json.js';
 import { InvariantError } from '../errors.js';
+import { lackingKind } from '../run/budget-account.js';
 import {
   conditionVerdict,
   counterQueries,
@@ -52,6 +60,43 @@ import {
 
 export type { AuthorizationSubject, Authorization } from './authorization-subject.js';
 export { UNDECIDED_AUTHORIZATION } from './authorization-subject.js';
+
+/** What starts a stage. */
+type AuthorizationStage =
+  | { readonly kind: 'start'; readonly account: Account }
+  | { readonly kind: 'facts'; readonly facts: GatheredFacts | null }
+  | { readonly kind: 'ending' };
+
+/** Runs one stage. Returns no verdict if facts are needed, or if an action without a run of its own is allowed. */
+export function authorizeStep(step: AuthorizationSubject, stage: AuthorizationStage, policy: Policy): Authorization {
+  switch (stage.kind) {
+    case 'start': {
+      const runs = isPrivileged(step, policy) ? 1 : 0;
+      return authorizeLane(step, policy, findExhaustedBudget(stage.account, runs));
+    }
+    case 'facts':
+      return authorizeWithFacts(step, stage.facts, policy);
+    case 'ending':
+      return { ...step.authorization, verdict: RUN_ENDING_DENIAL };
+  }
+}
+
+/** Whether the action of the step needs a mediated run. */
+export const isPrivileged = ({ action }: Pick<AuthorizationSubject, 'action'>, { catalogue }: Policy): boolean =>
+  // Stryker disable next-line StringLiteral: neither name is an action
+  catalogue.action(action ?? '')?.run_kind !== null;
+
+/** The verdict on a step whose agent run is ending. */
+export const RUN_ENDING_DENIAL: Verdict = { decision: 'deny', rule_id: 'lifecycle.run_ending', cause: 'LIFECYCLE' };
+
+/**
+ * The first budget kind that is exhausted for a step with `runs` mediated runs, or null. A step needs one step, its
+ * runs, and something left of time, bytes and limited tokens.
+ */
+export function findExhaustedBudget(account: Account, runs: number): BudgetKind | null {
+  const needed = { steps: 1, tool_calls: runs, wall_ms: 1, bytes: 1, tokens: 1 };
+  return lackingKind(account, needed);
+}
 
 /**
  * The first half: role, lane, tool, scope, prohibitions (S4-31 to S4-35). `exhausted` is the first exhausted budget
@@ -91,7 +136,7 @@ interface LaneStep {
   readonly budgetVerdict: Verdict | null;
 }
 
-/** The checks of a step after those of its lane, in order. The budget is last: see `machines/step-memory.ts`. */
+/** The checks of a step after those of its lane, in order. */
 const LANE_STEP_CHECKS: readonly OrderedCheck<LaneStep, Verdict>[] = [
   {
     // Sandboxes and record rows belong to a case.

@@ -1,13 +1,16 @@
 // Decides a recorded decision under any policy, with the functions that the machines use. Its facts are the recorded
 // ones. Everything that a policy sets (limits, lanes, budget grants, whether a lane has a case) is computed again.
 
+import { type StepMemory } from '../../../machines/step-memory.js';
+import { newStepMemory } from '../../../machines/step.js';
 import {
-  newStepMemory,
-  type StepMemory,
   authorizeStep,
   isPrivileged,
   RUN_ENDING_DENIAL,
-} from '../../../machines/step-memory.js';
+  requireGatherRequest,
+  type Authorization,
+  approvalSubject,
+} from '../../core/step/authorization.js';
 import { applyBallot, approvalPolicyFor } from '../../../machines/approval-ballot.js';
 import { prepareHighRiskRun } from '../../../machines/high-risk-run.js';
 import { toPrivilegedWrite } from '../../../machines/mediated.js';
@@ -28,7 +31,6 @@ import {
 import { authorizeOrchestrator, authorizeAgentStart, authorizeWithOverlay } from '../../core/policy/authorize-run.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { Verdict } from '../../core/policy/verdict.js';
-import { requireGatherRequest, type Authorization, approvalSubject } from '../../core/step/authorization.js';
 import { CHECK_PHASES, runCheckPhases } from '../../core/step/check-phases.js';
 import { InvariantError } from '../../core/errors.js';
 import { requestOf, resolveDelegation, runOf, startedRunContext } from './decided-request.js';
