@@ -10,7 +10,7 @@ import type {
   MarkOf,
   TreeEntry,
 } from '../ports/ledger/ledger-store.js';
-import type { Tree } from '../../kernel/tree.js';
+import { type Tree, storedPrefix } from '../../kernel/tree.js';
 import type { LiveTrees } from '../trees/live-trees.js';
 import type { QueuedInput } from './input-outcome.js';
 import { artifactRef, type Artifact } from '../../core/contract/artifact-ref.js';
@@ -21,7 +21,6 @@ import type { OverlayFact } from '../../core/contract/policy/overlay.js';
 import type { ProposalInput, RecordedInput, SeenProposal } from '../../core/contract/run/entry.js';
 import { prefixMember } from '../../core/contract/run/input.js';
 import type { TreeInput } from '../../kernel/decision.js';
-import { storedPrefix } from '../../kernel/machine-event.js';
 import { featureOf } from '../../kernel/tree-feature.js';
 import type { Secrets } from '../../core/contract/secrets.js';
 import type { BatchBuilder } from './batch-builder.js';
