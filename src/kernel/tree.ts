@@ -394,8 +394,8 @@ function requireFeature(name: string): TreeFeature {
 const isStartedByPerson = ({ run_kind, parent_run_id, root_run_id }: RunContext): boolean =>
   run_kind === 'promotion' || run_kind === 'export' || (run_kind === 'tool_gateway' && parent_run_id === root_run_id);
 
-// Maps the closed vocabulary of inputs to machine events (K2). A proposal over the limit of its policy becomes one with a
-// prefix of its payload (C80).
+// Maps the closed vocabulary of inputs to machine events (K2). A proposal over the limit of its policy becomes one with
+// a prefix of its payload (C80).
 
 /** The machine event for an input. `open` has none: it starts the tree. */
 function toMachineEvent(

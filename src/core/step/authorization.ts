@@ -1,5 +1,5 @@
-// The AUTHORIZE phase, stage by stage. The step machine, `policy simulate` and `policy explain` use `authorizeStep`, so that
-// the order of the stages and of their checks (`STEP_CHECKS`) exists once:
+// The AUTHORIZE phase, stage by stage. The step machine, `policy simulate` and `policy explain` use `authorizeStep`, so
+// that the order of the stages and of their checks (`STEP_CHECKS`) exists once:
 //
 //   start:  lane, overlay, case, budget, and whatever needs no facts
 //   facts:  paths, quota, unknown outcomes, conditions, decision points, approval

@@ -4,7 +4,7 @@ import { canonicalJson } from '../../core/contract/canonical-json.js';
 import { sha256 } from '../../core/contract/hash.js';
 import type { ChartEdge, ChartNode } from '../../core/contract/inspection/inspection.js';
 import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
-import { edgeId, displayEvent } from '../interpreter/compiled-machine.js';
+import { edgeId, displayEvent } from '../interpreter/table-driven-actors.js';
 import { isMachine, listOf, formatNamed, walkMachine, type WalkedEdge, type WalkedState } from './walk-machine.js';
 
 /** The chart of a machine, without a layout. */
