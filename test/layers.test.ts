@@ -178,10 +178,10 @@ describe('layers', () => {
   // What the page imports travels to a browser: only the vocabulary that has no packages and no schemas may.
   test('the page takes of the contract only what is written for it', () => {
     const written = [
-      'canonical-json',
       'entry-name',
       'inspection/inspection',
       'inspection/needs-approval',
+      'json',
       'run/phase',
       'run/run-context',
     ];

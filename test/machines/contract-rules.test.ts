@@ -5,7 +5,7 @@ import { describe, expect, test } from '@jest/globals';
 import { toPrivilegedWrite } from '../../machines/mediated.js';
 import type { AuditEvent } from '../../src/core/contract/run/audit-event.js';
 import type { StepTrace } from '../../src/core/contract/run/step-trace.js';
-import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../src/core/contract/json.js';
 import { sha256 } from '../../src/core/contract/hash.js';
 import { authorizePrivileged, EMPTY_LABEL } from '../../src/core/policy/authorize-run.js';
 import { authorizeRequest } from '../../src/core/step/mediated-request.js';

@@ -3,7 +3,7 @@
 // 0095). A policy without any of them runs no code of a feature.
 
 import type { Catalogue, ActionDefinition } from '../contract/policy/catalogue.js';
-import type { JsonObject } from '../contract/json.js';
+import { type JsonObject, canonicalJson } from '../contract/json.js';
 import type { Label } from '../contract/policy/labels.js';
 import type { Lane } from '../contract/policy/lanes.js';
 import type { Group, Role } from '../contract/policy/roles.js';
@@ -18,7 +18,6 @@ import type { NamedPolicyFile } from './files/read-policy-file.js';
 import { approvalSubjectOf, type CallRule } from '../contract/policy/call-rules.js';
 import type { DecisionFact, DecisionPoint, DecisionQuery } from '../contract/policy/decision-points.js';
 import type { Verdict } from './verdict.js';
-import { canonicalJson } from '../contract/canonical-json.js';
 import { sha256 } from '../contract/hash.js';
 import type { Person } from '../contract/person.js';
 import type {

@@ -8,7 +8,7 @@
 
 import type { SeenProposal } from '../contract/run/entry.js';
 import { type Fault, passWith, rejectWith, type CheckedValue } from '../contract/fault.js';
-import { type Json, type JsonObject, scanJson, isJsonObject } from '../contract/json.js';
+import { type Json, type JsonObject, scanJson, isJsonObject, canonicalJson } from '../contract/json.js';
 import { PHASES, type Phase } from '../contract/run/phase.js';
 import type { CheckDescription } from '../policy/verdict.js';
 import type { Policy } from '../policy/policy.js';
@@ -21,7 +21,6 @@ import type { ActionDefinition } from '../contract/policy/catalogue.js';
 import { isSchemaInstance, type RegisteredSchema } from '../contract/policy/registered-schema.js';
 import { checkRegisteredArgs } from './mediated-request.js';
 import { canonicalizePath, isExtensionAllowed, pathOptionsOf, checkSandboxPath } from '../policy/sandbox-path.js';
-import { canonicalJson } from '../contract/canonical-json.js';
 import { hashText } from '../contract/free-text.js';
 
 export const CHECK_PHASES = [

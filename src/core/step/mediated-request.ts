@@ -8,10 +8,9 @@ import {
 } from '../contract/policy/catalogue.js';
 import type { ArtifactRef } from '../contract/artifact-ref.js';
 import { sha256 } from '../contract/hash.js';
-import { canonicalJson } from '../contract/canonical-json.js';
+import { type JsonObject, isJsonObject, type Json, canonicalJson } from '../contract/json.js';
 import type { Effect } from '../contract/run/effect.js';
 import type { RunCreated } from '../contract/run/entry.js';
-import { type JsonObject, isJsonObject, type Json } from '../contract/json.js';
 import { retryContext, childContext, contextInLane, type RunContext } from '../contract/run/run-context.js';
 import { InvariantError } from '../errors.js';
 import { authorizeWithOverlay, createLabel, laneContext } from '../policy/authorize-run.js';

@@ -1,8 +1,7 @@
 // What the decision points of a policy are asked about a step, what their replies mean, and what policy makes of them.
 
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { isJsonObject, type Json, type JsonObject, canonicalJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
-import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
 import { lookOf } from '../../core/contract/person.js';
 import type {
   DecisionAnswer,

@@ -14,7 +14,7 @@ import {
 import { applyBallot, approvalPolicyFor } from '../../../machines/approval-ballot.js';
 import { prepareHighRiskRun } from '../../../machines/high-risk-run.js';
 import { toPrivilegedWrite } from '../../../machines/mediated.js';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../core/contract/json.js';
 import type { CounterQuery } from '../../core/contract/run/counter-fact.js';
 import type { DecisionQuery } from '../../core/contract/policy/decision-points.js';
 import type { GatheredFacts, GatherRequest } from '../../core/contract/run/effect.js';

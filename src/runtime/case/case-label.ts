@@ -1,12 +1,11 @@
 // The combined label of all data that the runs of a case have read (information flow). Everything made from the case
 // has this label.
 
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { isJsonObject, type Json, parseOwnJson } from '../../core/contract/json.js';
 import { createCatalogue, parseRegistrations, type Catalogue } from '../../core/contract/policy/catalogue.js';
 import { isWithheld, type ArtifactRef } from '../../core/contract/artifact-ref.js';
 import { sha256 } from '../../core/contract/hash.js';
 import type { Entry, RunCreated } from '../../core/contract/run/entry.js';
-import { isJsonObject, type Json } from '../../core/contract/json.js';
 import type { Label } from '../../core/contract/policy/labels.js';
 import { LedgerError } from '../../core/errors.js';
 import { contextOf } from '../../kernel/decision-builder.js';

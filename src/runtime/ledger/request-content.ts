@@ -1,5 +1,4 @@
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
-import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
+import { isJsonObject, type JsonObject, parseOwnJson } from '../../core/contract/json.js';
 import type { RunContext } from '../../core/contract/run/run-context.js';
 import { approvalDigest } from '../../core/policy/policy-features.js';
 import type { Policy } from '../../core/policy/policy.js';

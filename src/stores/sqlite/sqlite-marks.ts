@@ -1,6 +1,6 @@
 // Marks as rows: all marks of one batch are one row, and the index has one name for each mark.
 
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { parseOwnJson } from '../../core/contract/json.js';
 import type { Batch, InputKey, InputMark, ProposalKey, ProposalMark } from '../../engine/ports/ledger/ledger-store.js';
 import { duplicateMarkError, tamperedError } from '../ledger/store-errors.js';
 

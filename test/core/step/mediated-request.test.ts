@@ -3,7 +3,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { type ArtifactRef } from '../../../src/core/contract/artifact-ref.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
-import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../src/core/contract/json.js';
 import { createCatalogue } from '../../../src/core/contract/policy/catalogue.js';
 import type { Lane } from '../../../src/core/contract/policy/lanes.js';
 import { InvariantError } from '../../../src/core/errors.js';
