@@ -359,7 +359,7 @@ function applyResult(context: MediatedMemory, event: ResultEvent): Partial<Media
 
 // What a mediated run emits and requests, in the order of its life.
 
-export const createdEmission = (context: MediatedMemory): Emission => ({
+const createdEmission = (context: MediatedMemory): Emission => ({
   type: 'run_created',
   body: runCreatedDraft(context.run, {
     request: { name: auditTargetOf(context).name, hash_sha256: context.request.hash },
@@ -404,7 +404,7 @@ export function effectEmissions(context: MediatedMemory): readonly Emission[] {
 }
 
 /** The request of the db_write child: only the write. */
-export const toWriteRequest = (request: MediatedRequest, run_kind: RunKind): MediatedRequest => ({
+const toWriteRequest = (request: MediatedRequest, run_kind: RunKind): MediatedRequest => ({
   privileged: toPrivilegedWrite(request.privileged, run_kind),
   hash: request.hash,
   effect: request.effect,

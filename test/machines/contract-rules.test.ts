@@ -171,7 +171,7 @@ describe('db_write', () => {
     const run = { ...created, run_id: `${AGENT}.1.1` };
     expect(authorizePrivileged(run, privileged, policy)).toMatchObject({ decision: 'deny', rule_id });
     const effect = { action: 'WRITE_FILE' };
-    expect(authorizeRequest(run, { privileged, effect, overlay: null } as never, policy)).toMatchObject({ rule_id });
+    expect(authorizeRequest(run, { privileged, effect, overlay: null }, policy)).toMatchObject({ rule_id });
   });
 
   test('S4-15: every change uses one, and no read does', () => {

@@ -130,7 +130,7 @@ export const LANE_CHECKS: readonly OrderedCheck<LaneSubject, RuleId>[] = [
 ];
 
 /** The checks of an agent run: without the case that its lane requires, it could do nothing there (S4-34). */
-export const AGENT_CHECKS: readonly OrderedCheck<LaneSubject, RuleId>[] = [
+const AGENT_CHECKS: readonly OrderedCheck<LaneSubject, RuleId>[] = [
   ...LANE_CHECKS,
   {
     claim: 'the run has the case that the lane requires',

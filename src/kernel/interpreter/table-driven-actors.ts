@@ -340,7 +340,7 @@ const NO_EDGES: readonly Edge[] = [];
 type Guard = (memory: ActorMemory, event: ActorEvent) => boolean;
 
 /** The event that a parent receives when any child is done. The event's data names the child. */
-export const CHILD_DONE = 'xstate.done.actor.*';
+const CHILD_DONE = 'xstate.done.actor.*';
 
 /** The name of an event as shown to people. */
 export const displayEvent = (event: string): string => (event === CHILD_DONE ? 'done' : event);
@@ -361,7 +361,7 @@ export interface Edge {
   readonly isNoOp: boolean;
 }
 
-export interface MachineNode {
+interface MachineNode {
   /** The keys from the root: `['running', 'ready']`. */
   readonly path: readonly string[];
   readonly parent: MachineNode | null;
@@ -378,7 +378,7 @@ type OutputFunction = (args: {
   readonly event: ActorEvent & { readonly output?: unknown };
 }) => unknown;
 
-export interface CompiledMachine {
+interface CompiledMachine {
   readonly id: string;
   /** Returns a new context that the actor may change in place. */
   readonly createMemory: (args: { readonly input: unknown }) => ActorMemory;
@@ -538,7 +538,7 @@ function throwUnsupportedState(state: AnyStateNode): never {
 // machine definition supplied.
 
 /** The actor that executes an action. Everything except the context takes effect after the macrostep. */
-export interface ActionContext {
+interface ActionContext {
   readonly memory: ActorMemory;
   assign(update: ActorMemory): void;
   emit(emission: Emission): void;
