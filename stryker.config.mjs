@@ -4,7 +4,6 @@
 export default {
   mutate: [
     'src/core/contract/json.ts',
-    'src/core/contract/json/**/*.ts',
     'src/core/step/**/*.ts',
     'src/core/policy/**/*.ts',
     'src/features/approvals/**/*.ts',

@@ -8,8 +8,7 @@ import type { Label } from '../src/core/contract/policy/labels.js';
 import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
 import type { Person } from '../src/core/contract/person.js';
 import type { Exposure } from '../src/core/contract/run/response.js';
-import type { RunContext } from '../src/core/contract/run/run-context.js';
-import type { TerminalState } from '../src/core/contract/run/run-state.js';
+import type { RunContext, TerminalState } from '../src/core/contract/run/run-context.js';
 import { type RunMemory } from './run.js';
 import type { RepeatableRequest } from './step-memory.js';
 

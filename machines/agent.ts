@@ -16,7 +16,7 @@ import { assign, emit, enqueueActions, sendTo, setup, stopChild } from 'xstate';
 import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
 import type { Account } from '../src/core/contract/run/budget.js';
 import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
-import type { TerminalState } from '../src/core/contract/run/run-state.js';
+import type { TerminalState } from '../src/core/contract/run/run-context.js';
 import { LATEST_TIMESTAMP_MS } from '../src/core/contract/shapes.js';
 import {
   approvalDecider,
@@ -24,19 +24,14 @@ import {
   approvalRuleFor,
   effectiveRule,
   ruleOfEntry,
-} from '../src/core/policy/approval-decider.js';
+} from '../src/core/policy/policy-features.js';
 import { EMPTY_LABEL, joinLabels } from '../src/core/policy/authorize-run.js';
 import type { Policy } from '../src/core/policy/policy.js';
 import { runCreatedDraft, type RunEnd } from '../src/core/run/audit-events.js';
 import { limitsOf, openAccount, charge } from '../src/core/run/budget-account.js';
 import { voteEmissions, approvalPolicyFor } from './approval-ballot.js';
 import type { Emission } from './emission.js';
-import {
-  isCallerRunEnd,
-  callerRunDeniedEvent,
-  removeCallerRun,
-  type StartCallerRunEvent,
-} from './caller-runs/caller-run.js';
+import { callerRunDeniedEvent, removeCallerRun, type StartCallerRunEvent } from './caller-runs/caller-run.js';
 import type { MediatedLogic } from './mediated.js';
 import type { VoteEvent } from './mediated-memory.js';
 import {
@@ -283,6 +278,9 @@ export interface AgentMachine extends ReturnType<typeof createAgentMachine> {}
 
 /** Runs that wait for a report end first. */
 const CLOSING = { guard: 'hasCallerRuns', target: 'endingCallerRuns', actions: 'setEnding' } as const;
+
+/** Whether this is the end of a run that the caller executes, and not of a step. */
+const isCallerRunEnd = ({ caller_runs = [] }: AgentMemory, actorId: string): boolean => caller_runs.includes(actorId);
 
 const hasCallerRuns = ({ caller_runs = [] }: AgentMemory): boolean => caller_runs.length > 0;
 

@@ -10,21 +10,16 @@ import {
   type ApprovalPolicy,
   type ApprovalVerdict,
   type SuspensionCheck,
-} from '../src/core/policy/approval-decider.js';
+} from '../src/core/policy/policy-features.js';
 import type { AuditTarget } from '../src/core/contract/run/audit-event.js';
 import type { RunContext } from '../src/core/contract/run/run-context.js';
-import { overlayVerdict } from '../src/core/policy/authorize-with-overlay.js';
+import { overlayVerdict } from '../src/core/policy/authorize-run.js';
 import type { Policy } from '../src/core/policy/policy.js';
 import { denyCondition, type Verdict } from '../src/core/policy/verdict.js';
 import { authzEvent, voteEvent } from '../src/core/run/audit-events.js';
 import type { Emission } from './emission.js';
-import {
-  authorizeRequest,
-  type RequiredApproval,
-  type MediatedMemory,
-  type MediatedRequest,
-  type VoteEvent,
-} from './mediated-memory.js';
+import { type RequiredApproval, type MediatedMemory, type MediatedRequest, type VoteEvent } from './mediated-memory.js';
+import { authorizeRequest } from '../src/core/step/mediated-request.js';
 import { askConditions } from '../src/core/step/run-conditions.js';
 
 interface BallotOutcome {
@@ -98,7 +93,7 @@ const NO_ROLES: ApprovalPolicy['roles'] = new Map();
 
 /** The approvals that count now: votes of approvers whom the overlay has suspended since do not count (D1). */
 export function dropSuspendedVotes(book: ApprovalBook, overlay: OverlayFact | null): ApprovalBook {
-  const isSuspended = book.entries.length === 0 ? null : suspensionCheck(overlay);
+  const isSuspended = suspensionCheck(overlay);
   if (isSuspended === null) return book;
   return {
     run_id: book.run_id,

@@ -3,7 +3,7 @@
 
 import type { Effect, GatherRequest } from '../src/core/contract/run/effect.js';
 import type { FeatureEntries, ProposalMark } from '../src/core/contract/run/entry.js';
-import type { TerminalState } from '../src/core/contract/run/run-state.js';
+import type { TerminalState } from '../src/core/contract/run/run-context.js';
 import type { StepTraceDraft } from '../src/core/contract/run/step-trace.js';
 import type { AuditDraft, RunCreatedDraft } from '../src/core/run/audit-events.js';
 

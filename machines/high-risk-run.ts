@@ -8,8 +8,7 @@ import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
 import type { ApprovalObligation } from '../src/core/contract/run/approval.js';
 import type { Person } from '../src/core/contract/person.js';
 import { LATEST_TIMESTAMP_MS, type Actor } from '../src/core/contract/shapes.js';
-import type { JsonObject } from '../src/core/contract/json.js';
-import { canonicalJson } from '../src/core/contract/canonical-json.js';
+import { type JsonObject, canonicalJson } from '../src/core/contract/json.js';
 import { type ArtifactRef } from '../src/core/contract/artifact-ref.js';
 import { sha256 } from '../src/core/contract/hash.js';
 import type { WriteMode } from '../src/core/contract/policy/lanes.js';
@@ -20,14 +19,18 @@ import {
   approvalRuleFor,
   effectiveRule,
   emptyBook,
-} from '../src/core/policy/approval-decider.js';
+} from '../src/core/policy/policy-features.js';
 import { withFindings } from '../src/core/policy/content/content-findings.js';
 import { type PrivilegedRequest } from '../src/core/policy/authorize-run.js';
 import type { Policy } from '../src/core/policy/policy.js';
 import { denyCondition, type Verdict } from '../src/core/policy/verdict.js';
-import { withRecordedNames } from '../src/core/step/check-phases.js';
-import { canLeavePartialOutputs, effectLimits } from '../src/core/step/requests/mediated-request.js';
-import { authorizeRequest, type RequiredApproval, type MediatedRequest } from './mediated-memory.js';
+import {
+  withRecordedNames,
+  canLeavePartialOutputs,
+  effectLimits,
+  authorizeRequest,
+} from '../src/core/step/mediated-request.js';
+import { type RequiredApproval, type MediatedRequest } from './mediated-memory.js';
 import type { MediatedInput, MediatedLogic } from './mediated.js';
 import { askConditions, subjectOf } from '../src/core/step/run-conditions.js';
 

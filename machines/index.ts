@@ -1,5 +1,5 @@
 import type { AnyStateMachine } from 'xstate';
-import { canonicalJson } from '../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../src/core/contract/json.js';
 import type { Catalogue } from '../src/core/contract/policy/catalogue.js';
 import type { Policy } from '../src/core/policy/policy.js';
 import { createAgentMachine, type AgentMachine } from './agent.js';

@@ -29,13 +29,21 @@ import {
   type Snapshot,
 } from 'xstate';
 import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
-import type { EffectResult } from '../src/core/contract/run/effect.js';
+import type { ActionType, AuditTarget } from '../src/core/contract/run/audit-event.js';
+import type { Effect, EffectResult } from '../src/core/contract/run/effect.js';
 import type { ExecutionCause } from '../src/core/contract/fault.js';
 import type { JsonObject } from '../src/core/contract/json.js';
-import { childContext, childRunId, type RunContext } from '../src/core/contract/run/run-context.js';
-import type { RunKind, TerminalState } from '../src/core/contract/run/run-state.js';
+import {
+  childContext,
+  childRunId,
+  type RunContext,
+  type RunKind,
+  type TerminalState,
+} from '../src/core/contract/run/run-context.js';
+import type { PrivilegedRequest } from '../src/core/policy/authorize-run.js';
 import type { Policy } from '../src/core/policy/policy.js';
 import type { Verdict } from '../src/core/policy/verdict.js';
+import { actionEvent, runCreatedDraft } from '../src/core/run/audit-events.js';
 import {
   applyMissingReport,
   applyReport,
@@ -54,18 +62,13 @@ import {
   voteEmissions,
 } from './approval-ballot.js';
 import {
-  outcomeEmissions,
   executionFailureEnd,
-  authorizeRequest,
-  effectEmissions,
-  createdEmission,
-  auditTargetOf,
-  toWriteRequest,
   type RequiredApproval,
   type MediatedMemory,
   type MediatedRequest,
   type VoteEvent,
 } from './mediated-memory.js';
+import { authorizeRequest } from '../src/core/step/mediated-request.js';
 import {
   cancellationEnd,
   FINAL_STATES,
@@ -352,4 +355,139 @@ function applyResult(context: MediatedMemory, event: ResultEvent): Partial<Media
       ...(explanation_ref === undefined ? {} : { explanation_ref }),
     },
   };
+}
+
+// What a mediated run emits and requests, in the order of its life.
+
+const createdEmission = (context: MediatedMemory): Emission => ({
+  type: 'run_created',
+  body: runCreatedDraft(context.run, {
+    request: { name: auditTargetOf(context).name, hash_sha256: context.request.hash },
+    label: context.request.privileged.label,
+    retry: context.request.retry,
+    ...(context.request.report_due === undefined ? {} : { executor: 'caller' }),
+  }),
+});
+
+/** The subject of the run for the audit: the tool of a gateway, or the table of a write. */
+export function auditTargetOf({ request, run }: Pick<MediatedMemory, 'request' | 'run'>): AuditTarget {
+  const { tool, write, read } = request.privileged;
+  if (run.run_kind === 'export') return { target_type: 'export_bundle', name: 'export_bundle' };
+  if (tool !== null) return { target_type: 'tool', name: tool, operation: request.effect.action };
+  if (write !== null) return { target_type: 'table', name: write.table, operation: write.mode };
+  return read === null
+    ? { target_type: 'system', name: request.effect.action }
+    : { target_type: 'table', name: read, operation: 'read' };
+}
+
+/** The effect to execute. An export also emits that it is authorized (S4-79). */
+export function effectEmissions(context: MediatedMemory): readonly Emission[] {
+  const { run, request } = context;
+  const effect: Effect = {
+    action: request.effect.action,
+    args: request.effect.args,
+    case_id: request.effect.case_id,
+    run_id: run.run_id,
+    idempotency_key: request.idempotency_key ?? run.run_id,
+    request_hash: request.effect.request_hash,
+    before: request.effect.before,
+    partial_outputs: request.effect.partial_outputs,
+    ...(request.effect.repeatable === true ? { repeatable: true } : {}),
+    ...(request.effect.explained === true ? { explained: true } : {}),
+    limits: request.effect.limits,
+  };
+  const command: Emission = {
+    type: 'command',
+    command: { kind: 'perform', run_id: run.run_id, effect, in_commit: request.in_commit },
+  };
+  return run.run_kind === 'export' ? [exportEmission(context, 'authorize'), command] : [command];
+}
+
+/** The request of the db_write child: only the write. */
+const toWriteRequest = (request: MediatedRequest, run_kind: RunKind): MediatedRequest => ({
+  privileged: toPrivilegedWrite(request.privileged, run_kind),
+  hash: request.hash,
+  effect: request.effect,
+  // All attempts of an effect use one key: the key of the write run of the first attempt.
+  idempotency_key: request.idempotency_key === null ? null : childRunId(request.idempotency_key, 1),
+  in_commit: request.in_commit,
+  idempotent: request.idempotent,
+  inputs: request.inputs,
+  written: request.written,
+  retry: null,
+  overlay: request.overlay,
+});
+
+/** The part of a privileged request that its db_write run executes. */
+export const toPrivilegedWrite = (privileged: PrivilegedRequest, run_kind: RunKind): PrivilegedRequest => ({
+  tool: null,
+  write: privileged.write,
+  read: null,
+  target_case_id: privileged.target_case_id,
+  destination: privileged.destination,
+  plane: privileged.plane,
+  artifact_flags: privileged.artifact_flags,
+  unregistered: privileged.unregistered,
+  promotes: run_kind === 'promotion',
+  label: privileged.label,
+});
+
+/** The audit event about the action itself (S4-47 to S4-50, C58). */
+const ACTION_TYPE_BY_RUN_KIND = {
+  tool_gateway: 'tool_call',
+  db_write: 'db_write',
+  db_read: 'db_read',
+  promotion: 'promotion',
+  export: 'export',
+} as const satisfies Partial<Record<RunKind, ActionType>>;
+type MediatedRunKind = keyof typeof ACTION_TYPE_BY_RUN_KIND;
+
+/** The outcome of the action. An export emits its assembly and its end (S4-79, C57). */
+export const outcomeEmissions = (context: MediatedMemory): readonly Emission[] =>
+  context.run.run_kind === 'export'
+    ? [exportEmission(context, 'assemble'), exportEmission(context, 'finalize')]
+    : [actionEmission(context, auditTargetOf(context))];
+
+const exportEmission = (context: MediatedMemory, operation: 'authorize' | 'assemble' | 'finalize'): Emission =>
+  actionEmission(context, { ...auditTargetOf(context), operation });
+
+function actionEmission({ run, request, done }: MediatedMemory, target: AuditTarget): Emission {
+  return {
+    type: 'audit_event',
+    body: actionEvent(run, {
+      type: ACTION_TYPE_BY_RUN_KIND[run.run_kind as MediatedRunKind],
+      target,
+      request_hash: request.hash,
+      inputs: request.inputs,
+      response: done.result_ref,
+      // A failed action has no result; without one, the reference covers the output up to the failure.
+      output:
+        done.result === null
+          ? done.result_ref
+          : (exportBundleRef({ run, request, done }) ?? request.written ?? done.result_ref),
+      end: done.cause === null ? null : executionFailureEnd(done.cause, request.idempotent),
+      critical: done.cause === 'SANDBOX_CHANGED' || done.cause === 'OUTCOME_UNKNOWN',
+      ...(done.reported === undefined ? {} : { reported: done.reported }),
+    }),
+  };
+}
+
+/**
+ * S4-76: a reference to the bundle of an export. Its hash is the executor's result, and its locator that of the
+ * request.
+ */
+function exportBundleRef({ run, request, done: { result } }: Pick<MediatedMemory, 'run' | 'request' | 'done'>) {
+  if (run.run_kind !== 'export' || result === null) return null;
+  const { bundle_id, package_hash_sha256 } = result;
+  if (typeof bundle_id !== 'string' || typeof package_hash_sha256 !== 'string') return null;
+  const { locator } = request.effect.args;
+  if (typeof locator !== 'string') return null;
+  return {
+    artifact_id: bundle_id,
+    artifact_kind: 'export_bundle',
+    hash_sha256: package_hash_sha256,
+    storage_locator: locator,
+    ...(run.case_id === null ? {} : { scope: 'case' as const, case_id: run.case_id }),
+    lineage: { run_id: run.run_id, transformation: 'export' },
+  } satisfies ArtifactRef;
 }

@@ -18,12 +18,16 @@ import type { Account, BudgetLimits, Limits } from '../src/core/contract/run/bud
 import type { AgentLink } from '../src/core/contract/run/entry.js';
 import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
 import type { Exposure } from '../src/core/contract/run/response.js';
-import { childContext, childRunId, type RunContext } from '../src/core/contract/run/run-context.js';
-import type { RunKind, TerminalState } from '../src/core/contract/run/run-state.js';
+import {
+  childContext,
+  childRunId,
+  type RunContext,
+  type RunKind,
+  type TerminalState,
+} from '../src/core/contract/run/run-context.js';
 import type { Person } from '../src/core/contract/person.js';
 import type { Actor } from '../src/core/contract/shapes.js';
-import { laneContext } from '../src/core/policy/authorize-run.js';
-import { authorizeAgentStart } from '../src/core/policy/authorize-with-overlay.js';
+import { laneContext, authorizeAgentStart } from '../src/core/policy/authorize-run.js';
 import type { Policy } from '../src/core/policy/policy.js';
 import { runCreatedDraft } from '../src/core/run/audit-events.js';
 import { amountsOf, limitsOf, openAccount, reserve, settle } from '../src/core/run/budget-account.js';

@@ -13,8 +13,7 @@
 //   R4. The memory is plain JSON.
 
 import type { ReportOrigin } from '../src/core/contract/run/report-origin.js';
-import type { RunContext } from '../src/core/contract/run/run-context.js';
-import type { TerminalState } from '../src/core/contract/run/run-state.js';
+import type { RunContext, TerminalState } from '../src/core/contract/run/run-context.js';
 import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
 import type { Verdict } from '../src/core/policy/verdict.js';
 import { authzEvent, endEvent, runningEvent, type RunEnd } from '../src/core/run/audit-events.js';

@@ -1,41 +1,21 @@
-// What the step machine computes: its input, what it remembers while it runs, its attempts, the stages of AUTHORIZE,
-// and its output to its agent run.
+// The input of a step, what it remembers while it runs, its output to its agent run, and its further attempts.
 
 import type { ApprovalBook, ApprovalObligation } from '../src/core/contract/run/approval.js';
 import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
-import type { Account, Amounts, BudgetKind } from '../src/core/contract/run/budget.js';
+import type { Account, Amounts } from '../src/core/contract/run/budget.js';
 import type { SeenProposal } from '../src/core/contract/run/entry.js';
 import type { JsonObject } from '../src/core/contract/json.js';
 import type { Label } from '../src/core/contract/policy/labels.js';
 import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
 import type { Exposure } from '../src/core/contract/run/response.js';
 import { childRunId, type RunContext } from '../src/core/contract/run/run-context.js';
-import {
-  UNDECIDED_AUTHORIZATION,
-  type Authorization,
-  approvalSubject,
-  executionFault,
-  authorizeLane,
-  authorizeWithFacts,
-  type AuthorizationSubject,
-} from '../src/core/step/authorization.js';
+import { executionFault, type Authorization } from '../src/core/step/authorization.js';
 import type { Policy } from '../src/core/policy/policy.js';
-import { type StepDraft, UNKNOWN_IDENTITY } from '../src/core/step/check-phases.js';
-import { dropSuspendedVotes } from './approval-ballot.js';
-import type { Emission } from './emission.js';
+import type { StepDraft } from '../src/core/step/check-phases.js';
 import { LATEST_TIMESTAMP_MS } from '../src/core/contract/shapes.js';
-import { amountsOf, lackingKind } from '../src/core/run/budget-account.js';
-import {
-  retryAttempt,
-  mediatedContext,
-  requestHash,
-  type Attempt,
-} from '../src/core/step/requests/mediated-request.js';
-import { isIdempotent, resultLabel, privilegedRequest } from '../src/core/step/requests/action-request.js';
+import { retryAttempt, mediatedContext, requestHash, type Attempt } from '../src/core/step/mediated-request.js';
 import type { ExecutionCause } from '../src/core/contract/fault.js';
 import type { DoneEvent, RunOutput } from './run.js';
-import type { GatheredFacts } from '../src/core/contract/run/effect.js';
-import type { Verdict } from '../src/core/policy/verdict.js';
 
 export interface StepInput {
   /** The agent run that proposes. */
@@ -123,108 +103,7 @@ export interface StepOutput {
   } | null;
 }
 
-/** Written out: a thousand steps start per second, and spreading thirty members costs more than a phase. */
-export const newStepMemory = (input: StepInput): StepMemory => ({
-  raw: input.raw,
-  text: null,
-  value: null,
-  payload_sha256: input.payload.hash_sha256,
-  seen: input.seen,
-  identity: UNKNOWN_IDENTITY,
-  action: null,
-  args: null,
-  args_summary: null,
-  replay_of: null,
-  fault: null,
-  phase_failed_at: null,
-  agent: input.agent,
-  exposure: input.exposure,
-  input_id: input.input_id,
-  step_index: input.step_index,
-  received_at: input.received_at,
-  payload: input.payload,
-  recorded_response: input.recorded_response,
-  mediated_runs: input.mediated_runs,
-  account: input.account,
-  label: input.label,
-  approvals: dropSuspendedVotes(input.approvals, input.overlay),
-  unsettled: input.unsettled,
-  ...(input.repeatable === undefined ? {} : { repeatable: input.repeatable }),
-  overlay: input.overlay,
-  mediated_run_id: childRunId(input.agent.run_id, input.mediated_runs + 1),
-  authorization: UNDECIDED_AUTHORIZATION,
-  result: null,
-  result_ref: null,
-  produced: [],
-  attempts: 0,
-  next_attempt: null,
-  no_retries: false,
-  awaited: [],
-  unknown: null,
-  response: null,
-});
-
-export const requestedApproval = (step: StepMemory, policy: Policy) => {
-  const { verdict, digest, obligation } = step.authorization;
-  if (verdict?.cause !== 'APPROVAL_REQUIRED' || digest === null) return null;
-  const requested = { digest, name: approvalSubject(step, policy), at: step.received_at };
-  return obligation === undefined ? requested : { ...requested, obligation };
-};
-
-export const markEmission = ({ agent, identity, step_index, payload }: StepMemory): Emission => ({
-  type: 'mark',
-  mark: {
-    root_run_id: agent.root_run_id,
-    proposal_id: (identity.proposal_id ?? '').toLowerCase(),
-    run_id: agent.run_id,
-    step_index,
-    payload_sha256: payload.hash_sha256,
-    seq: 0,
-  },
-});
-
-// Computes what a step uses, reads and leaves unknown, and whether a failed action is retried (C54).
-
-/** The amounts that the step itself has used; its time and its payload were charged when it started. */
-export const spentAmounts = ({ attempts, result_ref, explanation_ref }: StepMemory): Amounts => {
-  const bytes = (result_ref?.byte_size ?? 0) + (explanation_ref?.byte_size ?? 0);
-  return amountsOf({ steps: 1, tool_calls: attempts, bytes });
-};
-
-/** The label that the agent gets from this step; null if the step has read nothing. */
-export function readLabel(step: StepMemory, policy: Policy): Label | null {
-  const { catalogue } = policy;
-  // Stryker disable next-line StringLiteral: neither name is an action
-  const definition = catalogue.action(step.action ?? '');
-  if (definition === undefined || step.attempts === 0) return null;
-  const args = step.args ?? {};
-  const request = privilegedRequest(
-    definition,
-    args,
-    mediatedContext(firstAttemptParts(step), policy),
-    catalogue,
-    step.label,
-  );
-  return resultLabel(definition, args, request, catalogue);
-}
-
-/** Whether a failed action is retried: it must be retryable and idempotent, and policy and budget must permit it. */
-export function canRetry(step: StepMemory, { state, end }: RunOutput, policy: Policy): boolean {
-  const { catalogue, retries } = policy;
-  // Stryker disable next-line StringLiteral: neither name is an action
-  const definition = catalogue.action(step.action ?? '');
-  return (
-    !step.no_retries &&
-    state === 'failed' &&
-    end.error?.retryable === true &&
-    step.attempts <= retries.max &&
-    definition !== undefined &&
-    // A record that was settled as not written can never be written under this key; the agent may propose it anew.
-    !(definition.run_kind === 'db_write' && end.reason === 'INTERRUPTED') &&
-    isIdempotent(definition, step.args ?? {}, catalogue) &&
-    findExhaustedBudget(step.account, step.attempts + 1) === null
-  );
-}
+// The attempts at an action (C54), and the requests that they leave unknown or that can be repeated.
 
 /** Schedules the next attempt. The delay doubles with each attempt. */
 export function scheduleRetry(step: StepMemory, { output }: DoneEvent, policy: Policy): Partial<StepMemory> {
@@ -289,49 +168,3 @@ const firstAttemptParts = ({ agent, action, mediated_runs }: StepMemory) => ({
   action,
   mediated_run_id: childRunId(agent.run_id, mediated_runs + 1),
 });
-
-// AUTHORIZE of one step, stage by stage. The step machine, `policy simulate` and `policy explain` use these functions,
-// so that the order of the stages exists once:
-//
-//   start:  lane, overlay, case, budget (`STEP_CHECKS`), and whatever needs no facts
-//   facts:  paths, quota, unknown outcomes, approval
-//   ending: the run was cancelled before the facts arrived
-//
-// The budget is last of the first stage: an agent without budget learns first that a lane denies it.
-
-/** What starts a stage. */
-type AuthorizationStage =
-  | { readonly kind: 'start'; readonly account: Account }
-  | { readonly kind: 'facts'; readonly facts: GatheredFacts | null }
-  | { readonly kind: 'ending' };
-
-/** Runs one stage. Returns no verdict if facts are needed, or if an action without a run of its own is allowed. */
-export function authorizeStep(step: AuthorizationSubject, stage: AuthorizationStage, policy: Policy): Authorization {
-  switch (stage.kind) {
-    case 'start': {
-      const runs = isPrivileged(step, policy) ? 1 : 0;
-      return authorizeLane(step, policy, findExhaustedBudget(stage.account, runs));
-    }
-    case 'facts':
-      return authorizeWithFacts(step, stage.facts, policy);
-    case 'ending':
-      return { ...step.authorization, verdict: RUN_ENDING_DENIAL };
-  }
-}
-
-/** Whether the action of the step needs a mediated run. */
-export const isPrivileged = ({ action }: Pick<AuthorizationSubject, 'action'>, { catalogue }: Policy): boolean =>
-  // Stryker disable next-line StringLiteral: neither name is an action
-  catalogue.action(action ?? '')?.run_kind !== null;
-
-/** The verdict on a step whose agent run is ending. */
-export const RUN_ENDING_DENIAL: Verdict = { decision: 'deny', rule_id: 'lifecycle.run_ending', cause: 'LIFECYCLE' };
-
-/**
- * The first budget kind that is exhausted for a step with `runs` mediated runs, or null. A step needs one step, its
- * runs, and something left of time, bytes and limited tokens.
- */
-export function findExhaustedBudget(account: Account, runs: number): BudgetKind | null {
-  const needed = { steps: 1, tool_calls: runs, wall_ms: 1, bytes: 1, tokens: 1 };
-  return lackingKind(account, needed);
-}

@@ -19,47 +19,65 @@ import { assign, emit, enqueueActions, sendParent, sendTo, setup } from 'xstate'
 import type { MediatedKind } from '../src/core/contract/policy/catalogue.js';
 import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
 import type { ApprovalBook } from '../src/core/contract/run/approval.js';
+import type { Amounts } from '../src/core/contract/run/budget.js';
 import type { GatheredFacts } from '../src/core/contract/run/effect.js';
+import type { Label } from '../src/core/contract/policy/labels.js';
 import type { OverlayFact } from '../src/core/contract/policy/overlay.js';
-import { type RunContext } from '../src/core/contract/run/run-context.js';
+import { childRunId, type RunContext } from '../src/core/contract/run/run-context.js';
 import type { Policy } from '../src/core/policy/policy.js';
-import { denialFault, executionFault, requireGatherRequest, approvalSubject } from '../src/core/step/authorization.js';
-import { isInvalid, phaseAfter, runCheckPhase, type CheckPhase } from '../src/core/step/check-phases.js';
-import { awaitedRequests } from '../src/core/policy/approval-decider.js';
-import { firstAttempt, mediatedContext, mediatedRequest } from '../src/core/step/requests/mediated-request.js';
+import { amountsOf } from '../src/core/run/budget-account.js';
+import {
+  denialFault,
+  executionFault,
+  requireGatherRequest,
+  approvalSubject,
+  authorizeStep,
+  findExhaustedBudget,
+  isPrivileged,
+  RUN_ENDING_DENIAL,
+  UNDECIDED_AUTHORIZATION,
+} from '../src/core/step/authorization.js';
+import {
+  isInvalid,
+  phaseAfter,
+  runCheckPhase,
+  UNKNOWN_IDENTITY,
+  type CheckPhase,
+} from '../src/core/step/check-phases.js';
+import { awaitedRequests } from '../src/core/policy/policy-features.js';
+import {
+  firstAttempt,
+  mediatedContext,
+  mediatedRequest,
+  reportTimeout,
+  authorizeRequest,
+  isIdempotent,
+  privilegedRequest,
+  resultLabel,
+} from '../src/core/step/mediated-request.js';
 import { composeResponse, resultWithoutEffect, composeTrace } from '../src/core/step/concluded-step.js';
 import {
-  markEmission,
-  newStepMemory,
-  requestedApproval,
+  abandonRetry,
+  nextAttempt,
+  openRequests,
+  repeatedKey,
+  scheduleRetry,
+  stepRequestHash,
   type StepInput,
   type StepMemory,
   type StepOutput,
-  scheduleRetry,
-  abandonRetry,
-  canRetry,
-  nextAttempt,
-  openRequests,
-  readLabel,
-  repeatedKey,
-  spentAmounts,
-  stepRequestHash,
-  authorizeStep,
-  isPrivileged,
-  RUN_ENDING_DENIAL,
 } from './step-memory.js';
+import { dropSuspendedVotes } from './approval-ballot.js';
 import type { Emission } from './emission.js';
 import {
   authorizedResult,
   startCallerRunEvent,
-  isCallerExecuted,
   callerRunDenialFault,
   type CallerRunDeniedEvent,
 } from './caller-runs/caller-run.js';
 import { finishTimer, hasApprovedRequest, hasAwaitedRequest, REQUEST_APPROVED } from './finish-wait.js';
 import type { MediatedLogic } from './mediated.js';
-import { authorizeRequest } from './mediated-memory.js';
-import { isDoneEvent, type DoneEvent } from './run.js';
+import { isDoneEvent, type DoneEvent, type RunOutput } from './run.js';
 
 export type { StepInput, StepMemory, StepOutput } from './step-memory.js';
 
@@ -136,7 +154,8 @@ export const createStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
       ),
       denyEndingRun: assign(({ context }) => ({ authorization: authorizeStep(context, { kind: 'ending' }, policy) })),
       startMediatedRun: enqueueActions(({ context, enqueue }) => {
-        const attempt = firstAttempt(mediatedContext(context, policy), repeatedKey(context, policy));
+        const key = context.repeatable === undefined ? null : repeatedKey(context, policy);
+        const attempt = firstAttempt(mediatedContext(context, policy), key);
         const { run } = attempt;
         const { overlay, authorization } = context;
         const request = mediatedRequest(context, attempt, policy);
@@ -339,11 +358,68 @@ export const createStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
 /** The machine that `createStepMachine` returns. */
 export interface StepMachine extends ReturnType<typeof createStepMachine> {}
 
+/** Written out: a thousand steps start per second, and spreading thirty members costs more than a phase. */
+export const newStepMemory = (input: StepInput): StepMemory => ({
+  raw: input.raw,
+  text: null,
+  value: null,
+  payload_sha256: input.payload.hash_sha256,
+  seen: input.seen,
+  identity: UNKNOWN_IDENTITY,
+  action: null,
+  args: null,
+  args_summary: null,
+  replay_of: null,
+  fault: null,
+  phase_failed_at: null,
+  agent: input.agent,
+  exposure: input.exposure,
+  input_id: input.input_id,
+  step_index: input.step_index,
+  received_at: input.received_at,
+  payload: input.payload,
+  recorded_response: input.recorded_response,
+  mediated_runs: input.mediated_runs,
+  account: input.account,
+  label: input.label,
+  approvals:
+    input.approvals.entries.length === 0 ? input.approvals : dropSuspendedVotes(input.approvals, input.overlay),
+  unsettled: input.unsettled,
+  ...(input.repeatable === undefined ? {} : { repeatable: input.repeatable }),
+  overlay: input.overlay,
+  mediated_run_id: childRunId(input.agent.run_id, input.mediated_runs + 1),
+  authorization: UNDECIDED_AUTHORIZATION,
+  result: null,
+  result_ref: null,
+  produced: [],
+  attempts: 0,
+  next_attempt: null,
+  no_retries: false,
+  awaited: [],
+  unknown: null,
+  response: null,
+});
+
+/** Whether the caller executes the action of the step. */
+const isCallerExecuted = (step: StepMemory, { catalogue }: Policy): boolean => reportTimeout(step, catalogue) !== null;
+
 /** A timer brings its time; a vote does not. */
 const timeOf = (event: StepEvent): string | null => (event.type === 'WAKE' ? event.time : null);
 
 const mediatedKindOf = ({ run_kind }: RunContext): MediatedKind =>
   run_kind === 'db_write' || run_kind === 'db_read' ? run_kind : 'tool_gateway';
+
+export const markEmission = ({ agent, identity, step_index, payload }: StepMemory): Emission => ({
+  type: 'mark',
+  mark: {
+    root_run_id: agent.root_run_id,
+    proposal_id: (identity.proposal_id ?? '').toLowerCase(),
+    run_id: agent.run_id,
+    step_index,
+    payload_sha256: payload.hash_sha256,
+    seq: 0,
+  },
+});
 
 /** The first stage of AUTHORIZE. The step itself records the denial of an action without a run of its own. */
 function startAuthorization(step: StepMemory, policy: Policy): Partial<StepMemory> {
@@ -354,9 +430,23 @@ function startAuthorization(step: StepMemory, policy: Policy): Partial<StepMemor
     : { authorization, fault: denialFault(verdict), phase_failed_at: 'AUTHORIZE' };
 }
 
-/** The final response of an agent is in its payload. */
-const producedArtifacts = ({ action, fault, replay_of, payload, produced = [] }: StepMemory): readonly ArtifactRef[] =>
-  action === 'FINISH' && fault === null && replay_of === null ? [payload] : produced;
+/** Whether a failed action is retried: it must be retryable and idempotent, and policy and budget must permit it. */
+export function canRetry(step: StepMemory, { state, end }: RunOutput, policy: Policy): boolean {
+  const { catalogue, retries } = policy;
+  // Stryker disable next-line StringLiteral: neither name is an action
+  const definition = catalogue.action(step.action ?? '');
+  return (
+    !step.no_retries &&
+    state === 'failed' &&
+    end.error?.retryable === true &&
+    step.attempts <= retries.max &&
+    definition !== undefined &&
+    // A record that was settled as not written can never be written under this key; the agent may propose it anew.
+    !(definition.run_kind === 'db_write' && end.reason === 'INTERRUPTED') &&
+    isIdempotent(definition, step.args ?? {}, catalogue) &&
+    findExhaustedBudget(step.account, step.attempts + 1) === null
+  );
+}
 
 function applyRunResult(step: StepMemory, { output }: DoneEvent, policy: Policy): Partial<StepMemory> {
   const done = output.done;
@@ -372,6 +462,29 @@ function applyRunResult(step: StepMemory, { output }: DoneEvent, policy: Policy)
   return { fault: executionFault(done?.cause ?? 'INTERNAL'), phase_failed_at: 'EXECUTE', ...open, ...explanation };
 }
 
+// The output of the step to its agent run.
+
+/** The amounts that the step itself has used; its time and its payload were charged when it started. */
+export const spentAmounts = ({ attempts, result_ref, explanation_ref }: StepMemory): Amounts => {
+  const bytes = (result_ref?.byte_size ?? 0) + (explanation_ref?.byte_size ?? 0);
+  return amountsOf({ steps: 1, tool_calls: attempts, bytes });
+};
+
+/** The final response of an agent is in its payload. */
+const producedArtifacts = ({ action, fault, replay_of, payload, produced = [] }: StepMemory): readonly ArtifactRef[] =>
+  action === 'FINISH' && fault === null && replay_of === null ? [payload] : produced;
+
+/** The label that the agent gets from this step; null if the step has read nothing. */
+export function readLabel(step: StepMemory, policy: Policy): Label | null {
+  const { catalogue } = policy;
+  // Stryker disable next-line StringLiteral: neither name is an action
+  const definition = catalogue.action(step.action ?? '');
+  if (definition === undefined || step.attempts === 0) return null;
+  const args = step.args ?? {};
+  const request = privilegedRequest(definition, args, mediatedContext(step, policy), catalogue, step.label);
+  return resultLabel(definition, args, request, catalogue);
+}
+
 /** C95: the request that can be repeated, or the one that no longer has to be. */
 function repeatOutput(step: StepMemory, policy: Policy): Partial<StepOutput> {
   const { repeat, repeatable, result } = step;
@@ -379,3 +492,10 @@ function repeatOutput(step: StepMemory, policy: Policy): Partial<StepOutput> {
     return { succeeded: stepRequestHash(step, policy) };
   return repeat == null || result !== null ? {} : { repeat };
 }
+
+export const requestedApproval = (step: StepMemory, policy: Policy) => {
+  const { verdict, digest, obligation } = step.authorization;
+  if (verdict?.cause !== 'APPROVAL_REQUIRED' || digest === null) return null;
+  const requested = { digest, name: approvalSubject(step, policy), at: step.received_at };
+  return obligation === undefined ? requested : { ...requested, obligation };
+};

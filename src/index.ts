@@ -11,7 +11,7 @@ export type { VerificationReceipt } from './features/sessions/contract/session.j
 export type { SessionSpec } from './features/sessions/contract/session-spec.js';
 export type { RunRecord } from './core/contract/run/run-record.js';
 export type { TraceCarrier } from './core/contract/trace-context.js';
-export type { RunState } from './core/contract/run/run-state.js';
+export type { RunState } from './core/contract/run/run-context.js';
 export {
   AgentError,
   GovernedCallError,

@@ -19,25 +19,30 @@ export const ALLOWED_TERMS: readonly AllowedTerm[] = [
   {
     feature: 'approvals',
     in: ['src/core/', 'src/kernel/'],
-    reason: 'recorded of runs; the rules are behind approval-decider.ts (S4-78)',
+    reason: 'recorded of runs; the rules are behind policy-features.ts (S4-78)',
   },
   { feature: 'identity', in: LOWER_FOLDERS, reason: 'who acts, and whom content identifies (S4-31, S4-73)' },
   {
     feature: 'conditions',
     in: LOWER_FOLDERS,
-    reason: 'a file of the policy that ledgers pin (pins.ts), asked through conditions.ts; also the state of an engine',
+    reason:
+      'a file of the policy that ledgers pin (pins.ts), asked through policy-features.ts; also the state of an engine',
   },
   {
     feature: 'decision-points',
     in: ['src/core/', 'src/engine/ports/effects/decision-service.ts'],
-    reason: 'a key of the actions file, asked through decision-queries.ts; the port of their services',
+    reason: 'a key of the actions file, asked through policy-features.ts; the port of their services',
   },
   {
     feature: 'counters',
-    in: ['src/core/', 'src/kernel/machine-event.ts', 'src/engine/tick/tick-inputs.ts', 'src/engine/ports/telemetry.ts'],
-    reason: 'a file of the policy and recorded facts, asked through conditions.ts; the counters of measurements',
+    in: ['src/core/', 'src/kernel/tree.ts', 'src/engine/tick/tick-inputs.ts', 'src/engine/ports/telemetry.ts'],
+    reason: 'a file of the policy and recorded facts, asked through policy-features.ts; the counters of measurements',
   },
-  { feature: 'hooks', in: ['src/core/policy/calls.ts'], reason: 'the interface that the feature installs names it' },
+  {
+    feature: 'hooks',
+    in: ['src/core/policy/policy-features.ts'],
+    reason: 'the interface that the feature installs names it',
+  },
   {
     feature: 'evidence',
     in: ['src/core/contract/evidence/', 'src/core/ledger/proof/key-history.ts'],

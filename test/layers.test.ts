@@ -178,12 +178,12 @@ describe('layers', () => {
   // What the page imports travels to a browser: only the vocabulary that has no packages and no schemas may.
   test('the page takes of the contract only what is written for it', () => {
     const written = [
-      'canonical-json',
       'entry-name',
       'inspection/inspection',
       'inspection/needs-approval',
+      'json',
       'run/phase',
-      'run/run-state',
+      'run/run-context',
     ];
     const found = EDGES.filter(({ from, to }) => isOfPage(from) && to?.startsWith('src/core/contract/'));
     const others = found.filter(({ to }) => !written.some((name) => to === `src/core/contract/${name}.ts`));

@@ -42,7 +42,7 @@ const MODULES = {
   sessionAnswer: 'src/features/sessions/contract/session-answer.js',
   effect: 'src/core/contract/run/effect.js',
   entry: 'src/published/contract.js',
-  runState: 'src/core/contract/run/run-state.js',
+  runState: 'src/core/contract/run/run-context.js',
   verdict: 'src/core/policy/verdict.js',
   approval: 'src/core/contract/run/approval-rules.js',
   lint: 'src/features/policy-lint/lint-rules.js',

@@ -11,11 +11,10 @@ import type { RunContext } from '../../src/core/contract/run/run-context.js';
 import { LATEST_TIMESTAMP_MS } from '../../src/core/contract/shapes.js';
 import type { Policy } from '../../src/core/policy/policy.js';
 import type { Verdict } from '../../src/core/policy/verdict.js';
-import { denialFault } from '../../src/core/step/authorization.js';
-import { firstAttempt, mediatedContext, mediatedRequest } from '../../src/core/step/requests/mediated-request.js';
-import { reportTimeout } from '../../src/core/step/requests/action-request.js';
+import { denialFault, RUN_ENDING_DENIAL } from '../../src/core/step/authorization.js';
+import { firstAttempt, mediatedContext, mediatedRequest, reportTimeout } from '../../src/core/step/mediated-request.js';
 import type { AgentMemory } from '../agent-memory.js';
-import { type StepMemory, repeatedKey, RUN_ENDING_DENIAL } from '../step-memory.js';
+import { type StepMemory, repeatedKey } from '../step-memory.js';
 import { type MediatedRequest, executionFailureEnd, type MediatedMemory } from '../mediated-memory.js';
 import type { DoneEvent, RunOutput } from '../run.js';
 import type { ArtifactRef } from '../../src/core/contract/artifact-ref.js';
@@ -39,12 +38,10 @@ export interface CallerRunDeniedEvent {
   readonly denied_by: Verdict;
 }
 
-/** Whether the caller executes the action of the step. */
-export const isCallerExecuted = (step: StepMemory, policy: Policy): boolean => timeoutOf(step, policy) !== null;
-
 export function startCallerRunEvent(step: StepMemory, policy: Policy): StartCallerRunEvent {
   const attempt = firstAttempt(mediatedContext(step, policy), repeatedKey(step, policy));
-  const due = Math.min(Date.parse(step.received_at) + (timeoutOf(step, policy) ?? 0), LATEST_TIMESTAMP_MS);
+  const timeout_ms = reportTimeout(step, policy.catalogue) ?? 0;
+  const due = Math.min(Date.parse(step.received_at) + timeout_ms, LATEST_TIMESTAMP_MS);
   return {
     type: 'START_CALLER_RUN',
     run: attempt.run,
@@ -69,12 +66,6 @@ export const callerRunDenialFault = (event: { readonly type: string }) => ({
 const isCallerRunDenied = (event: { readonly type: string }): event is CallerRunDeniedEvent =>
   event.type === 'CALLER_RUN_DENIED';
 
-function timeoutOf({ action, args }: StepMemory, { catalogue }: Policy): number | null {
-  // Stryker disable next-line StringLiteral: neither name is an action
-  const definition = catalogue.action(action ?? '');
-  return definition === undefined ? null : reportTimeout(definition, args ?? {}, catalogue);
-}
-
 /** The runs of the agent that wait for a report, after one has ended. Its report counts as activity of the agent. */
 export function removeCallerRun(
   { caller_runs = [], active_at }: AgentMemory,
@@ -86,10 +77,6 @@ export function removeCallerRun(
     active_at: reported_at > active_at ? reported_at : active_at,
   };
 }
-
-/** Whether this is the end of a run that the caller executes, and not of a step. */
-export const isCallerRunEnd = ({ caller_runs = [] }: AgentMemory, actorId: string): boolean =>
-  caller_runs.includes(actorId);
 
 export const callerRunDeniedEvent = (output: Partial<Pick<RunOutput, 'done'>>): CallerRunDeniedEvent => ({
   type: 'CALLER_RUN_DENIED',

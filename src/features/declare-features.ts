@@ -14,11 +14,21 @@ import type {
 import type { DemoStep } from '../interfaces/cli/demo.js';
 import type { AddedViews } from '../interfaces/inspector/added-views.js';
 import { declareFeature, installVocabulary, type DeclaredFeature } from '../core/contract/run/feature-vocabulary.js';
-import { HOOKS, installCallDecider, type CallDecider } from '../core/policy/calls.js';
-import { CONDITIONS, installConditionLanguage, type ConditionLanguage } from '../core/policy/conditions.js';
-import { APPROVALS, installApprovalDecider, type ApprovalDecider } from '../core/policy/approval-decider.js';
+import {
+  CONDITIONS,
+  installConditionLanguage,
+  type ConditionLanguage,
+  HOOKS,
+  installCallDecider,
+  type CallDecider,
+  DECISION_POINTS,
+  installDecisionPoints,
+  type DecisionPointRules,
+  APPROVALS,
+  installApprovalDecider,
+  type ApprovalDecider,
+} from '../core/policy/policy-features.js';
 import type { PolicyLinter } from '../home/policy/policy-linter.js';
-import { DECISION_POINTS, installDecisionPoints, type DecisionPointRules } from '../core/policy/decision-queries.js';
 import { mayHaveKey } from '../core/policy/files/may-have-key.js';
 import { installLedgerFacts, type LedgerFactsSource } from '../engine/ledger-facts.js';
 import type { StartReporter } from '../engine/ports/ledger/cluster.js';

@@ -12,10 +12,8 @@ import {
 } from '../core/contract/artifact-ref.js';
 import { isOpeningInput, type ProposalMark, type RecordedInput, type SealedEntry } from '../core/contract/run/entry.js';
 import { loadFeaturesNamedIn, missingFeature, missingFeatureError } from '../core/contract/run/feature-vocabulary.js';
-import { isJsonObject } from '../core/contract/json.js';
+import { isJsonObject, parseOwnJson, canonicalJson } from '../core/contract/json.js';
 import { INPUT_SCHEMAS, pinReferences, referencesOf } from '../core/contract/run/input.js';
-import { canonicalJson } from '../core/contract/canonical-json.js';
-import { parseOwnJson } from '../core/contract/json/own-json.js';
 import type { EntryPlace } from '../core/ledger/readable-ledger.js';
 import { isRecordedInput } from '../core/contract/validators.js';
 import type { LedgerError } from '../core/errors.js';

@@ -17,7 +17,7 @@ import type { OverlayFact } from '../core/contract/policy/overlay.js';
 import type { RunContext } from '../core/contract/run/run-context.js';
 import type { Secrets } from '../core/contract/secrets.js';
 import type { Policy } from '../core/policy/policy.js';
-import type { ActorEvent } from './interpreter/compiled-machine.js';
+import type { ActorEvent } from './interpreter/actors.js';
 import type { KnownRun } from './tree-snapshot.js';
 
 /** A feature with its part in trees. */

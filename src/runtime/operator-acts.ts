@@ -4,9 +4,7 @@
 import Type, { type Static, type TObject } from 'typebox';
 import { artifactRef, type Artifact } from '../core/contract/artifact-ref.js';
 import { sha256 } from '../core/contract/hash.js';
-import { canonicalJson } from '../core/contract/canonical-json.js';
-import { parseOwnJson } from '../core/contract/json/own-json.js';
-import { isJsonObject, type JsonObject } from '../core/contract/json.js';
+import { isJsonObject, type JsonObject, parseOwnJson, canonicalJson } from '../core/contract/json.js';
 import type { AuditEvent } from '../core/contract/run/audit-event.js';
 import { OPERATOR_ACTS, type ConcernedCase, type OperatorAction } from '../core/contract/run/operator-act.js';
 import { CaseId, Identifier, RunId } from '../core/contract/shapes.js';

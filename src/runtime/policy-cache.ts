@@ -1,5 +1,5 @@
 import { artifactRef, type Artifact, type ArtifactRef } from '../core/contract/artifact-ref.js';
-import { canonicalJson } from '../core/contract/canonical-json.js';
+import { canonicalJson } from '../core/contract/json.js';
 import type { Catalogue } from '../core/contract/policy/catalogue.js';
 import type { OpenInput } from '../core/contract/run/entry.js';
 import { mapOptional, valuesOf, type ForPolicyFiles } from '../core/contract/policy/pins.js';

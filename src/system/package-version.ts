@@ -1,6 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { parseOwnJson } from '../core/contract/json/own-json.js';
-import { isJsonObject } from '../core/contract/json.js';
+import { isJsonObject, parseOwnJson } from '../core/contract/json.js';
 import { InvariantError } from '../core/errors.js';
 import { packageFile } from './package-files.js';
 

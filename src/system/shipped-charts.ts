@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { parseOwnJson } from '../core/contract/json/own-json.js';
+import { parseOwnJson } from '../core/contract/json.js';
 import type { Chart } from '../core/contract/inspection/inspection.js';
 import { packageFile } from './package-files.js';
 

@@ -1,5 +1,5 @@
 import { createLogger, format, transports } from 'winston';
-import { parseOwnJson } from '../core/contract/json/own-json.js';
+import { parseOwnJson } from '../core/contract/json.js';
 import type { Log } from '../engine/ports/log.js';
 
 // winston's JSON does not escape controls from U+0080, bidirectional overrides and line separators, which terminals

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { artifactRef, type Artifact } from '../../src/core/contract/artifact-ref.js';
 import type { Effect, EffectResult } from '../../src/core/contract/run/effect.js';
 import type { Entry } from '../../src/core/contract/run/entry.js';
-import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../src/core/contract/json.js';
 import type {
   EngineListener,
   Effects,

@@ -9,7 +9,7 @@ import {
   type FaultCode,
 } from '../../src/core/contract/fault.js';
 import { sha256 } from '../../src/core/contract/hash.js';
-import { stepDecisionOf } from '../../src/core/contract/run/phase.js';
+import { stepDecisionOf } from '../../src/core/step/concluded-step.js';
 import { DecisionResponse, DetailedResponse } from '../../src/core/contract/run/response.js';
 import type { StepTrace } from '../../src/core/contract/run/step-trace.js';
 import { isConforming } from '../../src/core/contract/validators.js';

@@ -4,7 +4,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { ApprovalBallot, ApprovalEntry } from '../../src/core/contract/run/approval.js';
 import { checkAgainstRequester } from '../../src/features/approvals/voter-identity.js';
-import { overlayVerdict } from '../../src/core/policy/authorize-with-overlay.js';
+import { overlayVerdict } from '../../src/core/policy/authorize-run.js';
 import { asPerson } from '../../src/runtime/agents/caller-input.js';
 import { Bench, type BenchOptions } from '../fixtures/bench.js';
 import { proposal } from '../fixtures/tree.js';

@@ -3,7 +3,7 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
 import type { AuditEvent } from '../../src/core/contract/run/audit-event.js';
-import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../src/core/contract/json.js';
 import { sha256 } from '../../src/core/contract/hash.js';
 import type { StepTrace } from '../../src/core/contract/run/step-trace.js';
 import { ActionFailedError, ActionNotExecutedError } from '../../src/core/errors.js';

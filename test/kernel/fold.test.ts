@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Artifact } from '../../src/core/contract/artifact-ref.js';
-import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../src/core/contract/json.js';
 import { Fold, type Difference } from '../../src/kernel/fold.js';
 import type { Decision } from '../../src/kernel/decision.js';
 import { sized } from '../fixtures/campaign.js';

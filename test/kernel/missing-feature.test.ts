@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import { installedVocabularies } from '../../src/core/contract/run/feature-vocabulary.js';
-import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../src/core/contract/json.js';
 import type { ForPolicyFiles } from '../../src/core/contract/policy/pins.js';
 import { Fold } from '../../src/kernel/fold.js';
 import { loadPolicy } from '../../src/core/policy/files/check-policy.js';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../src/core/contract/json.js';
 import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
 import { sized } from '../fixtures/campaign.js';
 import { randomTree, REASONING } from '../fixtures/random-tree.js';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { findAction } from '../../src/core/contract/policy/catalogue.js';
-import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../src/core/contract/json.js';
 import { sha256 } from '../../src/core/contract/hash.js';
 import { DetailedResponse } from '../../src/core/contract/run/response.js';
 import { isConforming } from '../../src/core/contract/validators.js';

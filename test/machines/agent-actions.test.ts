@@ -7,7 +7,7 @@ import { createMachines } from '../../machines/index.js';
 import { artifactRef } from '../../src/core/contract/artifact-ref.js';
 import type { ApprovalBallot, ApprovalRule } from '../../src/core/contract/run/approval.js';
 import { countBallot, requestApproval } from '../../src/features/approvals/approval-requests.js';
-import { emptyBook } from '../../src/core/policy/approval-decider.js';
+import { emptyBook } from '../../src/core/policy/policy-features.js';
 import { EMPTY_LABEL } from '../../src/core/policy/authorize-run.js';
 import { limitsOf, openAccount } from '../../src/core/run/budget-account.js';
 import { ANNA } from '../fixtures/governed.js';

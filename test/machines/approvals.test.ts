@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import type { OverlayFact } from '../../src/core/contract/policy/overlay.js';
-import { approvalDigest } from '../../src/core/policy/approval-decider.js';
+import { approvalDigest } from '../../src/core/policy/policy-features.js';
 import { restoreTree, type TreeSnapshot } from '../../src/kernel/tree.js';
 import { ANNA, BERTA, GovernedTree, governedPolicy } from '../fixtures/governed.js';
 import { AGENT, CASE, essence, ONE_FILE, proposal, TREE } from '../fixtures/tree.js';

@@ -1,11 +1,12 @@
 // Steps in the middle of their attempts, without a tree, for tests of what the step machine computes.
 
 import type { DoneEvent, MediatedOutcome, RunOutput } from '../../machines/run.js';
-import { newStepMemory, type StepMemory } from '../../machines/step-memory.js';
+import { type StepMemory } from '../../machines/step-memory.js';
+import { newStepMemory } from '../../machines/step.js';
 import { artifactRef } from '../../src/core/contract/artifact-ref.js';
 import { createCatalogue } from '../../src/core/contract/policy/catalogue.js';
 import type { RunContext } from '../../src/core/contract/run/run-context.js';
-import { emptyBook } from '../../src/core/policy/approval-decider.js';
+import { emptyBook } from '../../src/core/policy/policy-features.js';
 import { EMPTY_LABEL } from '../../src/core/policy/authorize-run.js';
 import type { Policy } from '../../src/core/policy/policy.js';
 import { limitsOf, openAccount } from '../../src/core/run/budget-account.js';

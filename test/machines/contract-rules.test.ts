@@ -2,13 +2,13 @@
 // function decides it. A change of any function that breaks a rule fails here.
 
 import { describe, expect, test } from '@jest/globals';
-import { toPrivilegedWrite } from '../../machines/mediated-memory.js';
+import { toPrivilegedWrite } from '../../machines/mediated.js';
 import type { AuditEvent } from '../../src/core/contract/run/audit-event.js';
 import type { StepTrace } from '../../src/core/contract/run/step-trace.js';
-import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../src/core/contract/json.js';
 import { sha256 } from '../../src/core/contract/hash.js';
 import { authorizePrivileged, EMPTY_LABEL } from '../../src/core/policy/authorize-run.js';
-import { authorizeRequest } from '../../machines/mediated-memory.js';
+import { authorizeRequest } from '../../src/core/step/mediated-request.js';
 import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';
 import { RUNNER, SESSION, SessionDriver } from '../fixtures/session.js';
 import { AGENT, CASE, editedPolicy, machinesArtifact, proposal, SHIPPED, TREE, TreeDriver } from '../fixtures/tree.js';
@@ -171,7 +171,7 @@ describe('db_write', () => {
     const run = { ...created, run_id: `${AGENT}.1.1` };
     expect(authorizePrivileged(run, privileged, policy)).toMatchObject({ decision: 'deny', rule_id });
     const effect = { action: 'WRITE_FILE' };
-    expect(authorizeRequest(run, { privileged, effect, overlay: null } as never, policy)).toMatchObject({ rule_id });
+    expect(authorizeRequest(run, { privileged, effect, overlay: null }, policy)).toMatchObject({ rule_id });
   });
 
   test('S4-15: every change uses one, and no read does', () => {

@@ -3,7 +3,7 @@ import { createMachine, type AnyStateMachine } from 'xstate';
 import { flagsOf, FLAGS } from '../../machines/flags.js';
 import { machineDefinitions } from '../../machines/index.js';
 import { createCatalogue, NO_REGISTRATIONS } from '../../src/core/contract/policy/catalogue.js';
-import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../src/core/contract/json.js';
 import { sha256 } from '../../src/core/contract/hash.js';
 import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';
 import { POLICIES } from '../fixtures/random-tree.js';

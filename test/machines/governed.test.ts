@@ -3,7 +3,7 @@
 
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../src/core/contract/json.js';
 import { TABLE_DRIVEN } from '../../src/kernel/interpreter/interpreter.js';
 import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
 import { sized } from '../fixtures/campaign.js';

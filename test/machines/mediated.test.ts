@@ -3,10 +3,14 @@ import type { VoteEvent } from '../../machines/mediated-memory.js';
 import type { MediatedEvent, MediatedInput, ResultEvent } from '../../machines/mediated.js';
 import type { ApprovalRule } from '../../src/core/contract/run/approval.js';
 import type { ExecutionCause } from '../../src/core/contract/fault.js';
-import { childContext, type RunContext } from '../../src/core/contract/run/run-context.js';
-import { TERMINAL_STATES, type TerminalState } from '../../src/core/contract/run/run-state.js';
+import {
+  childContext,
+  type RunContext,
+  TERMINAL_STATES,
+  type TerminalState,
+} from '../../src/core/contract/run/run-context.js';
 import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';
-import { emptyBook } from '../../src/core/policy/approval-decider.js';
+import { emptyBook } from '../../src/core/policy/policy-features.js';
 import { requestApproval } from '../../src/features/approvals/approval-requests.js';
 import { EMPTY_LABEL } from '../../src/core/policy/authorize-run.js';
 import { AGENT, CASE, editedPolicy, TREE, TreeDriver } from '../fixtures/tree.js';

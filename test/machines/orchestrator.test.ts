@@ -1,8 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { OrchestratorEvent } from '../../machines/orchestrator.js';
 import { artifactRef } from '../../src/core/contract/artifact-ref.js';
-import type { RunContext } from '../../src/core/contract/run/run-context.js';
-import type { TerminalState } from '../../src/core/contract/run/run-state.js';
+import type { RunContext, TerminalState } from '../../src/core/contract/run/run-context.js';
 import { EMPTY_LABEL } from '../../src/core/policy/authorize-run.js';
 import { AGENT, editedPolicy, proposal, TREE, TreeDriver } from '../fixtures/tree.js';
 import { recordMachine, machines, stateText, topState } from './chart.js';

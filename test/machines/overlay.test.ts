@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../src/core/contract/json.js';
 import type { OverlayFact, OverlayRule } from '../../src/core/contract/policy/overlay.js';
 import type { Decision } from '../../src/kernel/decision.js';
 import { restoreTree, type TreeSnapshot } from '../../src/kernel/tree.js';

@@ -1,12 +1,12 @@
 // The actions and guards of a step one by one: with events of another kind, and with memory that is nearly empty.
 
 import { describe, expect, test } from '@jest/globals';
-import { type StepMemory, RUN_ENDING_DENIAL } from '../../machines/step-memory.js';
+import { type StepMemory } from '../../machines/step-memory.js';
+import { RUN_ENDING_DENIAL, UNDECIDED_AUTHORIZATION } from '../../src/core/step/authorization.js';
 import { createMachines } from '../../machines/index.js';
 import { artifactRef } from '../../src/core/contract/artifact-ref.js';
 import type { OverlayFact } from '../../src/core/contract/policy/overlay.js';
 import type { SeenProposal } from '../../src/core/contract/run/entry.js';
-import { UNDECIDED_AUTHORIZATION } from '../../src/core/step/authorization.js';
 import { CASE, proposal } from '../fixtures/tree.js';
 import {
   attempting,

@@ -5,17 +5,15 @@ import type { RunOutput } from '../../machines/run.js';
 import {
   type StepMemory,
   abandonRetry,
-  canRetry,
   findUnknownRequest,
   nextAttempt,
-  readLabel,
   scheduleRetry,
-  spentAmounts,
   stepRequestHash,
 } from '../../machines/step-memory.js';
+import { canRetry, readLabel, spentAmounts } from '../../machines/step.js';
 import { artifactRef } from '../../src/core/contract/artifact-ref.js';
 import { sha256 } from '../../src/core/contract/hash.js';
-import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../src/core/contract/json.js';
 import { limitsOf, openAccount } from '../../src/core/run/budget-account.js';
 import { UNDECIDED_AUTHORIZATION } from '../../src/core/step/authorization.js';
 import {

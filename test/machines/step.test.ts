@@ -8,7 +8,7 @@ import type { SandboxFacts } from '../../src/core/contract/run/effect.js';
 import type { SeenProposal } from '../../src/core/contract/run/entry.js';
 import type { OverlayFact } from '../../src/core/contract/policy/overlay.js';
 import { policyOf } from '../../src/kernel/pinned-policy.js';
-import { emptyBook } from '../../src/core/policy/approval-decider.js';
+import { emptyBook } from '../../src/core/policy/policy-features.js';
 import { EMPTY_LABEL } from '../../src/core/policy/authorize-run.js';
 import type { Policy } from '../../src/core/policy/policy.js';
 import { limitsOf, openAccount } from '../../src/core/run/budget-account.js';

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { InspectionEvent } from 'xstate';
-import { CONTENT_READ } from '../../src/core/contract/run/run-state.js';
+import { CONTENT_READ } from '../../src/core/contract/run/run-context.js';
 import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import type { Route } from '../../src/interfaces/http/routes/route.js';
 import { ROUTES } from '../../src/interfaces/http/routes/routes.js';

@@ -1,6 +1,6 @@
 // Invariants of a session after every input: unique events happen at most once, and every answer has an instruction.
 
-import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../src/core/contract/json.js';
 import type { EntryBody } from '../../src/core/contract/run/entry.js';
 import type { SessionAnswer } from '../../src/features/sessions/contract/session-answer.js';
 import type { SpecTask } from '../../src/features/sessions/contract/session-spec.js';

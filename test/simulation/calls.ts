@@ -1,7 +1,7 @@
 // The calls of clients and their results. Every call ends, and every reported result was in the ledger at that time.
 
 import { CodedError } from '../../src/core/errors.js';
-import { isTerminal } from '../../src/core/contract/run/run-state.js';
+import { isTerminal } from '../../src/core/contract/run/run-context.js';
 import type { RunEnding } from '../../src/runtime/agents/agent-run.js';
 import { count } from './faults.js';
 import type { Process } from './process.js';

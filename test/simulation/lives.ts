@@ -3,7 +3,7 @@
 
 import type { AuditEvent } from '../../src/core/contract/run/audit-event.js';
 import type { RunCreated } from '../../src/core/contract/run/entry.js';
-import { isTerminal, RUN_STATES, type RunKind, type RunState } from '../../src/core/contract/run/run-state.js';
+import { isTerminal, RUN_STATES, type RunKind, type RunState } from '../../src/core/contract/run/run-context.js';
 import type { History } from './history.js';
 
 const EDGES: Readonly<Record<RunState, readonly RunState[]>> = {

@@ -2,7 +2,7 @@
 
 import type { ProposalInput } from '../../src/core/contract/run/entry.js';
 import { sha256 } from '../../src/core/contract/hash.js';
-import { isTerminal } from '../../src/core/contract/run/run-state.js';
+import { isTerminal } from '../../src/core/contract/run/run-context.js';
 import type { StepTrace } from '../../src/core/contract/run/step-trace.js';
 import type { History } from './history.js';
 import type { Lives } from './lives.js';

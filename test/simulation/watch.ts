@@ -4,7 +4,7 @@ import type { MemoryState } from '../../src/stores/memory/memory-state.js';
 import type { Effect, EffectResult } from '../../src/core/contract/run/effect.js';
 import { NO_PREV, type Entry, type RecordedInput, type ResultInput } from '../../src/core/contract/run/entry.js';
 import { sha256 } from '../../src/core/contract/hash.js';
-import { isTerminal } from '../../src/core/contract/run/run-state.js';
+import { isTerminal } from '../../src/core/contract/run/run-context.js';
 import { Fold } from '../../src/kernel/fold.js';
 import { leafHash } from '../../src/core/ledger/proof/merkle.js';
 import type { StoredEntry } from '../../src/engine/ports/ledger/ledger-store.js';

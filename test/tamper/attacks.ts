@@ -1,8 +1,7 @@
 // All attacks on one entry of a ledger: removed, duplicated, exchanged with the next one, followed by a forged one, and
 // changed in each of its fields; and every possible truncation.
 
-import { canonicalJson } from '../../src/core/contract/canonical-json.js';
-import { isJsonObject, type JsonObject } from '../../src/core/contract/json.js';
+import { isJsonObject, type JsonObject, canonicalJson } from '../../src/core/contract/json.js';
 import type { ProblemKind } from '../../src/core/ledger/verification/ledger-problem.js';
 import { leafHash } from '../../src/core/ledger/proof/merkle.js';
 import type { Row } from './ledgers.js';

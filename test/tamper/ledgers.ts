@@ -1,9 +1,8 @@
 // Ledgers of random runs as rows, and the data that a verifier gets of them.
 
 import type { Artifact } from '../../src/core/contract/artifact-ref.js';
-import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { type JsonObject, canonicalJson } from '../../src/core/contract/json.js';
 import { NO_PREV } from '../../src/core/contract/run/entry.js';
-import type { JsonObject } from '../../src/core/contract/json.js';
 import type { LedgerProblem } from '../../src/core/ledger/verification/ledger-problem.js';
 import { EMPTY_HEAD, extendHead, leafHash } from '../../src/core/ledger/proof/merkle.js';
 import { verifyLedger } from '../../src/core/ledger/verification/verify-ledger.js';

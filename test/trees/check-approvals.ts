@@ -2,7 +2,7 @@
 // that run, in time, and not twice with one approval.
 
 import type { ApprovalRule } from '../../src/core/contract/run/approval.js';
-import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../src/core/contract/json.js';
 import { sha256 } from '../../src/core/contract/hash.js';
 import {
   actOf,

@@ -1,7 +1,7 @@
 // The events that every run must have (S4-44 to S4-50, S4-79, C48), with the hashes of request and response (S4-40,
 // S4-60), and one response to every proposal (S2-20).
 
-import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../src/core/contract/json.js';
 import { sha256 } from '../../src/core/contract/hash.js';
 import {
   actOf,

@@ -1,6 +1,6 @@
 // What a run inherits from its parent (S4-54 to S4-57, C46), how its id is derived (D11), and what a retry is (C54).
 
-import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../src/core/contract/json.js';
 import {
   behalfOf,
   endOf,

@@ -1,7 +1,7 @@
 // The output of a tree is a function of its inputs: folding its ledger, continuing from a snapshot, and XState's own
 // actors give the same bytes (S2-06, D16, U-06).
 
-import { canonicalJson } from '../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../src/core/contract/json.js';
 import type { OverlayFact } from '../../src/core/contract/policy/overlay.js';
 import { Fold } from '../../src/kernel/fold.js';
 import type { Decision, TreeInput } from '../../src/kernel/decision.js';

@@ -6,7 +6,7 @@ import type { AuditEvent } from '../../src/core/contract/run/audit-event.js';
 import type { Entry, RecordedInput, RunCreated } from '../../src/core/contract/run/entry.js';
 import { sha256 } from '../../src/core/contract/hash.js';
 import type { JsonObject } from '../../src/core/contract/json.js';
-import type { RunState } from '../../src/core/contract/run/run-state.js';
+import type { RunState } from '../../src/core/contract/run/run-context.js';
 import type { StepTrace } from '../../src/core/contract/run/step-trace.js';
 import type { Policy } from '../../src/core/policy/policy.js';
 import type { Played } from './play.js';

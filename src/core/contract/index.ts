@@ -11,7 +11,7 @@ export {
 export { ActionsPolicy } from './policy/actions-policy.js';
 export { ArtifactRef } from './artifact-ref.js';
 export { ACTION_TYPES, AUDIT_OUTCOMES, AuditEvent, type ActionType, type AuditOutcome } from './run/audit-event.js';
-export { canonicalJson } from './canonical-json.js';
+export { canonicalJson } from './json.js';
 export type { Effect, EffectResult, GatherRequest, PathFact, SandboxFacts, SandboxRequest } from './run/effect.js';
 export type { Entry, EntryType, RecordedInput, SealedEntry } from './run/entry.js';
 export { ExportBundle } from './evidence/export-bundle.js';
@@ -49,5 +49,5 @@ export {
   type RunKind,
   type RunState,
   type TerminalState,
-} from './run/run-state.js';
+} from './run/run-context.js';
 export { StepTrace } from './run/step-trace.js';

@@ -1,5 +1,7 @@
-// JSON values, and the strict scanner of JSON texts from outside: it accepts one spelling of each value, and refuses
-// what two readers could read differently.
+// JSON: the one canonical text of a value, the parser of texts that this program has written, and the strict scanner of
+// all others. The page of the inspector imports this file, so it has no packages.
+
+import { InvariantError } from '../errors.js';
 
 /** A JSON value from the strict scanner: objects have no prototype, numbers are finite. */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
@@ -9,6 +11,72 @@ export interface JsonObject {
 
 export const isJsonObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/**
+ * Parses JSON that this program has written: an entry or a response of the ledger, whose hash is compared elsewhere, or
+ * a message of its own. For text that something else has written, use `readJson`: JSON.parse takes the last of two
+ * equal members. `test/borders.test.ts` says where neither is a choice.
+ * @throws SyntaxError
+ */
+export const parseOwnJson = (text: string): unknown => JSON.parse(text);
+
+// Canonical JSON: RFC 8785 (JCS). This is part of the contract because every layer needs the same function: a hash in a
+// ledger entry, a request hash and a pin all mean the hash of a value's one canonical text.
+
+/** Maximum depth of a value. Proposals are limited to 32 levels; entries wrap them in a few more. */
+const DEPTH_MAX = 128;
+
+/**
+ * The canonical text of a JSON value: keys sorted by UTF-16 code unit, no white space, ECMAScript numbers. Members that
+ * are `undefined` are left out, as in JSON.stringify.
+ * @throws InvariantError for a value that JSON cannot express: NaN, Infinity, a lone surrogate, a function, depth over
+ * 128
+ */
+export const canonicalJson = (value: unknown): string => write(value, 0);
+
+function write(value: unknown, depth: number): string {
+  if (depth > DEPTH_MAX) throw new InvariantError('value is too deep for canonical JSON');
+  switch (typeof value) {
+    case 'string':
+      return quote(value);
+    case 'number':
+      if (!Number.isFinite(value)) throw new InvariantError('a number in canonical JSON must be finite');
+      return JSON.stringify(value);
+    case 'boolean':
+      return value ? 'true' : 'false';
+    case 'object':
+      if (value === null) return 'null';
+      return Array.isArray(value) ? writeArray(value, depth) : writeObject(value as Record<string, unknown>, depth);
+    default:
+      throw new InvariantError(`canonical JSON cannot hold a ${typeof value}`);
+  }
+}
+
+const writeArray = (items: readonly unknown[], depth: number): string =>
+  `[${Array.from(items, (item) => write(item, depth + 1)).join(',')}]`;
+
+function writeObject(object: Record<string, unknown>, depth: number): string {
+  let text = '';
+  for (const key of Object.keys(object).sort()) {
+    const member = object[key];
+    if (member === undefined) continue;
+    text += `${text === '' ? '' : ','}${quote(key)}:${write(member, depth + 1)}`;
+  }
+  return `{${text}}`;
+}
+
+/** Characters that JSON may have to escape. Most ids, hashes, names and times contain none of them. */
+const SPECIAL = /[^ !#-[\]-~]/;
+
+/**
+ * A string in canonical JSON.
+ * @throws InvariantError for a lone surrogate
+ */
+export function quote(text: string): string {
+  if (!SPECIAL.test(text)) return `"${text}"`;
+  if (!text.isWellFormed()) throw new InvariantError('canonical JSON cannot hold a lone surrogate');
+  return JSON.stringify(text);
+}
 
 // C89: a number is parsed into a double and serialized as the shortest decimal that denotes this double. Below 2^53
 // every integer survives this, and only fractions are rounded. From 2^53 on, integers are rounded too:

@@ -5,7 +5,7 @@
 import { type ArtifactRef } from '../contract/artifact-ref.js';
 import { sha256 } from '../contract/hash.js';
 import type { AuditEvent } from '../contract/run/audit-event.js';
-import { canonicalJson, quote } from '../contract/canonical-json.js';
+import { canonicalJson, quote } from '../contract/json.js';
 import type { PathFact } from '../contract/run/effect.js';
 import type {
   Entry,

@@ -1,3 +1,6 @@
+// The whole verdict on a run and its request: first the pinned policy, then the emergency overlay, which can only deny
+// (D1). Every decision uses `authorizeWithOverlay` or `authorizeAgentStart`, so that none omits the overlay.
+//
 // S4 §5.1: which role may do what in which lane. Default deny: a run is allowed only if every check of its list holds.
 // The lists define the order of the checks; `policy explain` prints the same lists.
 
@@ -6,10 +9,10 @@ import { OPTIONAL_FILE_KEYS, POLICY_FILES } from '../contract/policy/pins.js';
 import { contextInLane, type RunContext } from '../contract/run/run-context.js';
 import { UNPINNED, TAXONOMY_FIELDS, type TaxonomyField } from '../contract/shapes.js';
 import { isNativeTool, isRedacted } from '../contract/policy/native-tool-names.js';
-import { callRuleVerdict } from './calls.js';
+import { callRuleVerdict, approvalRuleFor } from './policy-features.js';
 import type { Policy } from './policy.js';
 import type { PrivilegedRequest } from './privileged-request.js';
-import { allow, deny, type RuleId, type Verdict, findFirstDenial, type OrderedCheck } from './verdict.js';
+import { deny, denyBudget, type CheckDescription, type OrderedCheck, type RuleId, type Verdict } from './verdict.js';
 import type { ArtifactRef } from '../contract/artifact-ref.js';
 import {
   CONFIDENTIALITY_FLAGS,
@@ -18,9 +21,64 @@ import {
   type Label,
   type LabelRefusal,
 } from '../contract/policy/labels.js';
-import { approvalRuleFor } from './approval-decider.js';
+import {
+  type OverlayFact,
+  type OverlaySubject,
+  OVERLAY_MATCHERS,
+  type ComparedRule,
+  type OverlayMatcher,
+} from '../contract/policy/overlay.js';
+import { compareNames } from '../contract/person.js';
 
 export type { PrivilegedRequest } from './privileged-request.js';
+
+interface AuthorizationRequest {
+  readonly action: string;
+  readonly privileged: PrivilegedRequest;
+  /** The overlay at the time of the proposal, the vote or the retry. */
+  readonly overlay: OverlayFact | null;
+}
+
+/** Decides whether this mediated run may execute one privileged request. */
+export function authorizeWithOverlay(
+  run: RunContext,
+  { action, privileged, overlay }: AuthorizationRequest,
+  policy: Policy,
+): Verdict {
+  const { tool, write, read } = privileged;
+  const target = { action, tool, table: write?.table ?? read };
+  return withOverlay(authorizePrivileged(run, privileged, policy), overlay, subjectOf(run, target));
+}
+
+/**
+ * Decides whether this agent run may enter `running`. `exhausted` is the first kind of budget that its parent cannot
+ * reserve for it, or null.
+ */
+export function authorizeAgentStart(
+  run: RunContext,
+  { exhausted, overlay }: { readonly exhausted: string | null; readonly overlay: OverlayFact | null },
+  policy: Policy,
+): Verdict {
+  if (exhausted !== null) return denyBudget(exhausted);
+  return withOverlay(authorizeAgent(run, policy), overlay, subjectOf(run, NO_TARGET));
+}
+
+const NO_TARGET = { action: null, tool: null, table: null } as const;
+
+const subjectOf = (
+  run: RunContext,
+  { action, tool, table }: Pick<OverlaySubject, 'action' | 'tool' | 'table'>,
+): OverlaySubject => ({
+  role_id: run.role_id,
+  lane_id: run.lane_id,
+  action,
+  tool,
+  table,
+  case_id: run.case_id,
+  run_id: run.run_id,
+  actor_id: run.actor.actor_id,
+  person: run.person,
+});
 
 /** What the lane checks read. */
 interface LaneSubject {
@@ -72,7 +130,7 @@ export const LANE_CHECKS: readonly OrderedCheck<LaneSubject, RuleId>[] = [
 ];
 
 /** The checks of an agent run: without the case that its lane requires, it could do nothing there (S4-34). */
-export const AGENT_CHECKS: readonly OrderedCheck<LaneSubject, RuleId>[] = [
+const AGENT_CHECKS: readonly OrderedCheck<LaneSubject, RuleId>[] = [
   ...LANE_CHECKS,
   {
     claim: 'the run has the case that the lane requires',
@@ -139,6 +197,21 @@ export const PRIVILEGED_CHECKS: readonly OrderedCheck<PrivilegedSubject, RuleId>
   },
 ];
 
+/** The first check of an agent start; a step has it after the checks of its lane. */
+export const BUDGET_CHECK: CheckDescription = { claim: 'enough of the budget is left', rules: ['budget.*'] };
+
+/** The last check of an agent start and of every privileged request. */
+const OVERLAY_CHECK: CheckDescription = {
+  claim: 'no rule of the emergency overlay denies it',
+  rules: ['overlay.*'],
+};
+
+/** The checks of `authorizeAgentStart`, in order. */
+export const AGENT_START_CHECKS: readonly CheckDescription[] = [BUDGET_CHECK, ...AGENT_CHECKS, OVERLAY_CHECK];
+
+/** The checks of `authorizeWithOverlay`, in order. */
+export const REQUEST_CHECKS: readonly CheckDescription[] = [...LANE_CHECKS, ...PRIVILEGED_CHECKS, OVERLAY_CHECK];
+
 /** Decides whether an orchestrator run may enter `running`: only its pins are checked (S4-29). */
 export function authorizeOrchestrator(run: RunContext): Verdict {
   const denial = PIN_CHECK.findDenial({ run });
@@ -159,6 +232,20 @@ export function authorizePrivileged(run: RunContext, request: PrivilegedRequest,
     findFirstDenial(LANE_CHECKS, { run, policy }) ??
     (lane === undefined ? 'lane.unknown' : findFirstDenial(PRIVILEGED_CHECKS, { run, request, lane, policy }));
   return denial === null ? allow('lane.granted') : deny(denial);
+}
+
+const allow = (rule_id: RuleId): Verdict => ({ decision: 'allow', rule_id, cause: null });
+
+/** Runs the checks in order. Returns the first denial, or null if every check holds. */
+export function findFirstDenial<Subject, Denial>(
+  checks: readonly OrderedCheck<Subject, Denial>[],
+  subject: Subject,
+): Denial | null {
+  for (const { findDenial } of checks) {
+    const denial = findDenial(subject);
+    if (denial !== null) return denial;
+  }
+  return null;
 }
 
 /** A policy that lists an operator's tool in no lane leaves the act to everyone who can open the ledger for writing. */
@@ -487,3 +574,45 @@ export function findBrokenExportRule(
   if (!artifact_flags.includes(EXPORTABLE_CONTENT)) return null;
   return approvalRuleFor(approvals, 'export') === undefined ? 'export.not_approved' : null;
 }
+
+// The decision of the emergency overlay (D1). It can only restrict: it returns a denial, or nothing.
+
+/** The rule id of every denial while the overlay cannot be trusted. */
+export const OVERLAY_UNUSABLE = 'overlay.unusable';
+
+/**
+ * The policy's verdict after the overlay. A denial stays unchanged; an allow stays, or becomes the overlay's denial.
+ */
+export function withOverlay(verdict: Verdict, overlay: OverlayFact | null, subject: OverlaySubject): Verdict {
+  if (verdict.decision !== 'allow') return verdict;
+  return overlayVerdict(overlay, subject) ?? verdict;
+}
+
+/**
+ * The overlay's denial of a request, or null if it has none. The first matching rule gives the rule id,
+ * `overlay.<rule_id>`.
+ */
+export function overlayVerdict(overlay: OverlayFact | null, subject: OverlaySubject): Verdict | null {
+  if (overlay === null) return null;
+  if (overlay.epoch === null) return overlayDenial(OVERLAY_UNUSABLE);
+  const rule = overlay.rules.find((candidate) => isMatchingRule(candidate, subject));
+  return rule === undefined ? null : overlayDenial(`overlay.${rule.rule_id}`);
+}
+
+/** The schema rejects a rule without a matcher. If one occurs anyway, it matches: fail closed. */
+const isMatchingRule = (rule: ComparedRule, subject: OverlaySubject): boolean =>
+  OVERLAY_MATCHERS.every((name) => {
+    const wanted = rule[name];
+    if (wanted === undefined || isMatchingField(name, wanted, subject[name])) return true;
+    return name === 'actor_id' && isSamePerson(rule, subject);
+  });
+
+/** C87: another spelling of the name, a name that looks like it, or one that cannot be compared. */
+const isSamePerson = ({ person }: ComparedRule, subject: OverlaySubject): boolean =>
+  person !== undefined && subject.person !== undefined && compareNames(person, subject.person) !== 'other';
+
+/** D11: the ids of runs below a run begin with its id and a dot. */
+const isMatchingField = (name: OverlayMatcher, wanted: string, given: string | null): boolean =>
+  given === wanted || (name === 'run_id' && given !== null && given.startsWith(`${wanted}.`));
+
+const overlayDenial = (rule_id: string): Verdict => ({ decision: 'deny', rule_id, cause: 'OVERLAY' });

@@ -2,11 +2,10 @@ import type { ActionsPolicy } from '../contract/policy/actions-policy.js';
 import type { PolicyFile } from '../contract/policy/pins.js';
 import type { ApprovalRule } from '../contract/run/approval.js';
 import type { BudgetLimits } from '../contract/run/budget.js';
-import type { DecisionPoint } from '../contract/policy/decision-points.js';
-import type { ConditionedPolicy } from './conditions.js';
+import type { ConditionedPolicy, DecisionPointPolicy } from './policy-features.js';
 
 /** The pinned policy of one tree, parsed and indexed. Pure data: every decision is a function of it. */
-export interface Policy extends ConditionedPolicy {
+export interface Policy extends ConditionedPolicy, DecisionPointPolicy {
   readonly actions: ReadonlyMap<string, ActionsPolicy['actions'][number]>;
   readonly limits: ActionsPolicy['limits'];
   readonly sandbox: ActionsPolicy['sandbox'];
@@ -17,8 +16,6 @@ export interface Policy extends ConditionedPolicy {
   readonly knobs: ActionsPolicy['knobs'];
   /** What is removed from the events of coding agents. Absent: `DEFAULT_SECRETS`. */
   readonly secrets?: ActionsPolicy['secrets'];
-  /** Decision points that are asked before an action is allowed. Absent: none. */
-  readonly decision_points?: readonly DecisionPoint[];
   /** The bytes of its YAML files, to find the lines of what they say. */
   readonly files: Readonly<Record<PolicyFile, Uint8Array>>;
   /** The numbers of the behaviour flags that the tree was opened with (machines/flags.ts). */

@@ -73,8 +73,6 @@ export type RuleId = ExpandedRuleName<RuleName>;
 /** The names of all rules in the order of the checks; docs and tests compare with it. */
 export const RULE_IDS = Object.keys(RULES) as readonly RuleName[];
 
-export const allow = (rule_id: RuleId): Verdict => ({ decision: 'allow', rule_id, cause: null });
-
 /** All rules of lanes and roles have the cause LANE; the rule id names the exact reason. */
 export const deny = (rule_id: RuleId): Verdict => ({ decision: 'deny', rule_id, cause: 'LANE' });
 
@@ -99,18 +97,6 @@ export interface CheckDescription {
 export interface OrderedCheck<Subject, Denial> extends CheckDescription {
   /** Returns the denial if the check does not hold, otherwise null. */
   readonly findDenial: (subject: Subject) => Denial | null;
-}
-
-/** Runs the checks in order. Returns the first denial, or null if every check holds. */
-export function findFirstDenial<Subject, Denial>(
-  checks: readonly OrderedCheck<Subject, Denial>[],
-  subject: Subject,
-): Denial | null {
-  for (const { findDenial } of checks) {
-    const denial = findDenial(subject);
-    if (denial !== null) return denial;
-  }
-  return null;
 }
 
 /** The position of the check that denies by `rule_id`, or -1. A check that names the rule precedes one with `*`. */

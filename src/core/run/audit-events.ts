@@ -19,9 +19,8 @@ import type {
 } from '../contract/run/entry.js';
 import type { OverlayFact } from '../contract/policy/overlay.js';
 import type { ReportOrigin } from '../contract/run/report-origin.js';
-import type { RunContext } from '../contract/run/run-context.js';
-import type { PolicyVersions } from '../contract/shapes.js';
 import {
+  type RunContext,
   CONTENT_READ,
   KEY_ROTATED,
   LEDGER_RESTORED,
@@ -29,7 +28,8 @@ import {
   RESTORE_ACKNOWLEDGED,
   TRANSITION_REFUSED,
   type TerminalState,
-} from '../contract/run/run-state.js';
+} from '../contract/run/run-context.js';
+import type { PolicyVersions } from '../contract/shapes.js';
 
 /**
  * An event as a machine emits it. Every member exists, with `undefined` where the event has none. The kernel sets place

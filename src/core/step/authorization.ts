@@ -1,42 +1,102 @@
-// The AUTHORIZE phase: first lane and overlay, then case and budget, then the facts with paths and quota, then unknown
-// outcomes, and last the required approval (`STEP_CHECKS`). The mediated run carries the verdict, so every check uses
-// that run's context (C51).
+// The AUTHORIZE phase, stage by stage. The step machine, `policy simulate` and `policy explain` use `authorizeStep`, so
+// that the order of the stages and of their checks (`STEP_CHECKS`) exists once:
+//
+//   start:  lane, overlay, case, budget, and whatever needs no facts
+//   facts:  paths, quota, unknown outcomes, conditions, decision points, approval
+//   ending: the run was cancelled before the facts arrived
+//
+// The budget is last of the first stage: an agent without budget learns first that a lane denies it. The mediated run
+// carries the verdict, so every check uses that run's context (C51).
 
 import type { ActionDefinition } from '../contract/policy/catalogue.js';
+import type { Account, BudgetKind } from '../contract/run/budget.js';
 import type { ApprovalObligation } from '../contract/run/approval.js';
-import type { GatheredFacts, GatherRequest } from '../contract/run/effect.js';
+import {
+  type GatheredFacts,
+  type GatherRequest,
+  REFUSED_KINDS,
+  type PathFact,
+  type SandboxFacts,
+} from '../contract/run/effect.js';
 import type { RunContext } from '../contract/run/run-context.js';
-import type { CheckedValue, ExecutionCause, Fault } from '../contract/fault.js';
-import { type JsonObject, isJsonObject } from '../contract/json.js';
+import { type CheckedValue, type ExecutionCause, type Fault, passWith, rejectWith } from '../contract/fault.js';
+import { type JsonObject, isJsonObject, type Json } from '../contract/json.js';
 import { InvariantError } from '../errors.js';
-import { approvalDecider, approvalRuleFor, finishDenial, type ApprovalDecision } from '../policy/approval-decider.js';
-import { authorizeWithOverlay, BUDGET_CHECK } from '../policy/authorize-with-overlay.js';
+import { lackingKind } from '../run/budget-account.js';
 import {
   conditionVerdict,
   counterQueries,
   type ConditionedRequest,
   type ConditionVerdict,
-} from '../policy/conditions.js';
-import { decisionPointDenial, decisionQueries, decidedActionName } from '../policy/decision-queries.js';
+  callApprovalSubject,
+  decisionPointDenial,
+  decisionQueries,
+  decidedActionName,
+  approvalDecider,
+  approvalRuleFor,
+  finishDenial,
+  type ApprovalDecision,
+} from '../policy/policy-features.js';
+import { authorizeWithOverlay, BUDGET_CHECK, findFirstDenial } from '../policy/authorize-run.js';
 import {
   deny,
   denyBudget,
   denyCondition,
   type Verdict,
-  findFirstDenial,
   type CheckDescription,
   type OrderedCheck,
 } from '../policy/verdict.js';
 import type { PrivilegedRequest } from '../policy/privileged-request.js';
 import type { Policy } from '../policy/policy.js';
 import { UNDECIDED_AUTHORIZATION, type AuthorizationSubject, type Authorization } from './authorization-subject.js';
-import { authorizePaths, gatherRequestFor, PATH_CHECKS } from './authorize-paths.js';
-import { mediatedContext, requestHash } from './requests/mediated-request.js';
-import { privilegedRequest } from './requests/action-request.js';
-import { callApprovalSubject } from '../policy/calls.js';
+import { mediatedContext, requestHash, privilegedRequest } from './mediated-request.js';
+import {
+  canonicalizePath,
+  isExtensionAllowed,
+  pathOptionsOf,
+  segmentCount,
+  type SandboxPath,
+} from '../policy/sandbox-path.js';
 
 export type { AuthorizationSubject, Authorization } from './authorization-subject.js';
 export { UNDECIDED_AUTHORIZATION } from './authorization-subject.js';
+
+/** What starts a stage. */
+type AuthorizationStage =
+  | { readonly kind: 'start'; readonly account: Account }
+  | { readonly kind: 'facts'; readonly facts: GatheredFacts | null }
+  | { readonly kind: 'ending' };
+
+/** Runs one stage. Returns no verdict if facts are needed, or if an action without a run of its own is allowed. */
+export function authorizeStep(step: AuthorizationSubject, stage: AuthorizationStage, policy: Policy): Authorization {
+  switch (stage.kind) {
+    case 'start': {
+      const runs = isPrivileged(step, policy) ? 1 : 0;
+      return authorizeLane(step, policy, findExhaustedBudget(stage.account, runs));
+    }
+    case 'facts':
+      return authorizeWithFacts(step, stage.facts, policy);
+    case 'ending':
+      return { ...step.authorization, verdict: RUN_ENDING_DENIAL };
+  }
+}
+
+/** Whether the action of the step needs a mediated run. */
+export const isPrivileged = ({ action }: Pick<AuthorizationSubject, 'action'>, { catalogue }: Policy): boolean =>
+  // Stryker disable next-line StringLiteral: neither name is an action
+  catalogue.action(action ?? '')?.run_kind !== null;
+
+/** The verdict on a step whose agent run is ending. */
+export const RUN_ENDING_DENIAL: Verdict = { decision: 'deny', rule_id: 'lifecycle.run_ending', cause: 'LIFECYCLE' };
+
+/**
+ * The first budget kind that is exhausted for a step with `runs` mediated runs, or null. A step needs one step, its
+ * runs, and something left of time, bytes and limited tokens.
+ */
+export function findExhaustedBudget(account: Account, runs: number): BudgetKind | null {
+  const needed = { steps: 1, tool_calls: runs, wall_ms: 1, bytes: 1, tokens: 1 };
+  return lackingKind(account, needed);
+}
 
 /**
  * The first half: role, lane, tool, scope, prohibitions (S4-31 to S4-35). `exhausted` is the first exhausted budget
@@ -76,7 +136,7 @@ interface LaneStep {
   readonly budgetVerdict: Verdict | null;
 }
 
-/** The checks of a step after those of its lane, in order. The budget is last: see `machines/step-memory.ts`. */
+/** The checks of a step after those of its lane, in order. */
 const LANE_STEP_CHECKS: readonly OrderedCheck<LaneStep, Verdict>[] = [
   {
     // Sandboxes and record rows belong to a case.
@@ -168,6 +228,177 @@ class StepWithFacts {
     return { verdict: GRANTED, args: this.args, before, digest, ...withObligation(obligation) };
   }
 }
+
+// Path arguments: canonical paths, extensions, existing files, quota. What checks them relies on no check of an earlier
+// phase, so that a defect in an earlier phase allows nothing (C21).
+
+/**
+ * The facts that `authorizePaths` needs in order to allow.
+ * @returns null if the action has no path, or one that its text alone denies (not canonical, or with an extension that
+ *   the policy does not allow): the sandbox never sees such a path
+ */
+export function gatherRequestFor(
+  definition: ActionDefinition,
+  args: JsonObject,
+  case_id: string,
+  policy: Policy,
+): GatherRequest | null {
+  if (definition.paths.length === 0) return null;
+  const named = canonicalPaths(definition, args, policy);
+  if (!named.ok || checkExtension(definition, named.value, policy) !== null) return null;
+  const { portable_names } = policy.sandbox;
+  return { case_id, paths: named.value.map(([, path]) => path), usage: canGrow(definition), portable_names };
+}
+
+interface PathCheckInput {
+  readonly definition: ActionDefinition;
+  readonly args: JsonObject;
+  /** Its `paths` are in the order of the definition; null if no facts were gathered. */
+  readonly facts: SandboxFacts | null;
+  readonly policy: Policy;
+}
+
+/**
+ * Decides whether an action may use the paths in its arguments, by `PATH_CHECKS`. A path at which nothing exists, or a
+ * directory, is not denied: EXECUTE reports it (S0-76).
+ *
+ * @returns the arguments with canonical paths, with which the effect runs, or POLICY_VIOLATION with cause SANDBOX,
+ *   EXTENSION or QUOTA (LANE for an action that is not in the allowlist)
+ */
+export function authorizePaths(input: PathCheckInput): CheckedValue<JsonObject> {
+  const { definition, args, policy } = input;
+  if (!policy.actions.has(definition.name)) return rejectWith('POLICY_VIOLATION', 'action.not_in_allowlist', 'LANE');
+  if (definition.paths.length === 0) return passWith(args);
+  const denial = findFirstDenial(PATH_CHECKS, input);
+  if (denial !== null) return denial;
+  const named = canonicalPaths(definition, args, policy);
+  return named.ok ? passWith(withPaths(definition, args, named.value)) : named;
+}
+
+/** The checks of path arguments in order, each with its own rule ids. */
+export const PATH_CHECKS: readonly OrderedCheck<PathCheckInput, CheckedValue<never>>[] = [
+  {
+    claim: 'the paths lead into the sandbox',
+    rules: ['sandbox.*'],
+    findDenial: ({ definition, args, policy }) => {
+      const named = canonicalPaths(definition, args, policy);
+      return named.ok ? null : named;
+    },
+  },
+  {
+    claim: 'the extensions of the paths are allowed',
+    rules: ['extension.not_allowed'],
+    findDenial: (input) => checkExtension(input.definition, namedPaths(input), input.policy),
+  },
+  {
+    claim: 'nothing at the paths is of a refused kind',
+    rules: ['sandbox.no_facts', ...REFUSED_KINDS.map((kind) => `sandbox.${kind}`)],
+    findDenial: ({ definition, facts }) => checkFacts(definition, facts),
+  },
+  {
+    claim: 'the sandbox has room for it',
+    rules: ['sandbox.depth', 'quota.*'],
+    findDenial: (input) => checkQuota(input, namedPaths(input)),
+  },
+];
+
+/** The name of a path argument and its canonical path. */
+type NamedPath = readonly [name: string, path: SandboxPath];
+type PathDenial = CheckedValue<never> | null;
+
+type NamedPaths = CheckedValue<readonly NamedPath[]>;
+const canonical = new WeakMap<
+  JsonObject,
+  { readonly definition: ActionDefinition; readonly policy: Policy; readonly paths: NamedPaths }
+>();
+
+/** Computed once for the same arguments: the checks before and after the facts need it. */
+function canonicalPaths(definition: ActionDefinition, args: JsonObject, policy: Policy): NamedPaths {
+  const known = canonical.get(args);
+  if (known?.definition === definition && known.policy === policy) return known.paths;
+  const paths = findCanonicalPaths(definition, args, policy);
+  canonical.set(args, { definition, policy, paths });
+  return paths;
+}
+
+/** The canonical paths; none if the first check denies them. */
+function namedPaths({ definition, args, policy }: PathCheckInput): readonly NamedPath[] {
+  const named = canonicalPaths(definition, args, policy);
+  return named.ok ? named.value : [];
+}
+
+function findCanonicalPaths(definition: ActionDefinition, args: JsonObject, policy: Policy): NamedPaths {
+  const options = pathOptionsOf(definition, policy);
+  const named: NamedPath[] = [];
+  for (const name of definition.paths) {
+    const raw = args[name];
+    if (typeof raw !== 'string') return rejectWith('POLICY_VIOLATION', 'sandbox.no_path', 'SANDBOX');
+    const path = canonicalizePath(raw, options);
+    if (!path.ok) return path;
+    named.push([name, path.value]);
+  }
+  return passWith(named);
+}
+
+/** The arguments that the action defines, with canonical paths. */
+function withPaths(definition: ActionDefinition, args: JsonObject, named: readonly NamedPath[]): JsonObject {
+  const canonical: Record<string, Json> = {};
+  for (const name of Object.keys(definition.args.properties)) {
+    const value = args[name];
+    if (value !== undefined) canonical[name] = value;
+  }
+  for (const [name, path] of named) canonical[name] = path;
+  return canonical;
+}
+
+function checkExtension(definition: ActionDefinition, named: readonly NamedPath[], policy: Policy): PathDenial {
+  const rules = policy.actions.get(definition.name)?.extensions ?? {};
+  const refused = named.some(([name, path]) => {
+    const endings = rules[name];
+    return endings !== undefined && !isExtensionAllowed(path, endings);
+  });
+  return refused ? rejectWith('POLICY_VIOLATION', 'extension.not_allowed', 'EXTENSION') : null;
+}
+
+function checkFacts(definition: ActionDefinition, facts: SandboxFacts | null): PathDenial {
+  if (
+    facts === null ||
+    facts.paths.length !== definition.paths.length ||
+    (canGrow(definition) && facts.usage === null)
+  ) {
+    return rejectWith('POLICY_VIOLATION', 'sandbox.no_facts', 'SANDBOX');
+  }
+  const fact = facts.paths.find(({ status }) => status === 'refused');
+  return fact?.status === 'refused' ? rejectWith('POLICY_VIOLATION', `sandbox.${fact.kind}`, 'SANDBOX') : null;
+}
+
+function checkQuota({ definition, args, facts, policy }: PathCheckInput, named: readonly NamedPath[]): PathDenial {
+  const { bytes_max, files_max, depth_max } = policy.sandbox;
+  if (createdPaths(definition, named).some(([, path]) => segmentCount(path) > depth_max))
+    return quotaFault('sandbox.depth');
+  const fact = facts?.paths[0];
+  const usage = facts?.usage ?? null;
+  if (!canGrow(definition) || fact === undefined || usage === null) return null;
+  const { content } = args;
+  const bytes = typeof content === 'string' ? Buffer.byteLength(content) : 0;
+  if (usage.bytes - bytesAt(fact) + bytes > bytes_max) return quotaFault('quota.bytes');
+  return usage.files + (isThere(fact) ? 0 : 1) > files_max ? quotaFault('quota.files') : null;
+}
+
+const quotaFault = (rule_id: string): CheckedValue<never> => rejectWith('POLICY_VIOLATION', rule_id, 'QUOTA');
+
+/** Whether the sandbox can be larger afterwards: a deletion frees space, and a rename moves a file. */
+const canGrow = ({ risk, write }: ActionDefinition): boolean => write !== null && risk === 'write';
+
+/** The paths that can be created: all paths of a write, all but the removed one of a destructive action. */
+const createdPaths = (definition: ActionDefinition, named: readonly NamedPath[]): readonly NamedPath[] =>
+  definition.write === null ? [] : canGrow(definition) ? named : named.slice(1);
+
+const bytesAt = (fact: PathFact): number => (fact.status === 'file' ? fact.bytes : 0);
+
+const isThere = ({ status }: PathFact): boolean => status === 'file' || status === 'directory';
+
+// The checks of the second half.
 
 type FactCheck = OrderedCheck<StepWithFacts, Authorization>;
 

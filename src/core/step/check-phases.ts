@@ -8,7 +8,7 @@
 
 import type { SeenProposal } from '../contract/run/entry.js';
 import { type Fault, passWith, rejectWith, type CheckedValue } from '../contract/fault.js';
-import { type Json, type JsonObject, scanJson, isJsonObject } from '../contract/json.js';
+import { type Json, type JsonObject, scanJson, isJsonObject, canonicalJson } from '../contract/json.js';
 import { PHASES, type Phase } from '../contract/run/phase.js';
 import type { CheckDescription } from '../policy/verdict.js';
 import type { Policy } from '../policy/policy.js';
@@ -19,11 +19,9 @@ import { sha256 } from '../contract/hash.js';
 import { Proposal, SCHEMA_VERSION_CHARS_MAX, UUID_PATTERN } from '../contract/run/proposal.js';
 import type { ActionDefinition } from '../contract/policy/catalogue.js';
 import { isSchemaInstance, type RegisteredSchema } from '../contract/policy/registered-schema.js';
-import { checkRegisteredArgs } from './requests/action-request.js';
+import { checkRegisteredArgs } from './mediated-request.js';
 import { canonicalizePath, isExtensionAllowed, pathOptionsOf, checkSandboxPath } from '../policy/sandbox-path.js';
-import { canonicalJson } from '../contract/canonical-json.js';
 import { hashText } from '../contract/free-text.js';
-import type { PrivilegedRequest } from '../policy/privileged-request.js';
 
 export const CHECK_PHASES = [
   'RECEIVE',
@@ -456,16 +454,4 @@ export function recordedIdentity(
 export function argumentNameRecorder(action: string, policy: Policy): (name: string) => string {
   const properties = policy.catalogue.action(action)?.args.properties ?? {};
   return (name) => (Object.hasOwn(properties, name) ? name : hashText(name));
-}
-
-/** The request with a hash in place of a tool or table that is not registered. AUTHORIZE denies such a request. */
-export function withRecordedNames(privileged: PrivilegedRequest): PrivilegedRequest {
-  const { unregistered, tool, write, read } = privileged;
-  if (unregistered === 'tool.not_registered' && tool !== null) return { ...privileged, tool: hashText(tool) };
-  if (unregistered !== 'target.not_registered') return privileged;
-  return {
-    ...privileged,
-    write: write === null ? null : { ...write, table: hashText(write.table) },
-    read: read === null ? null : hashText(read),
-  };
 }

@@ -4,8 +4,8 @@ import { findAction } from '../contract/policy/catalogue.js';
 import { type ArtifactRef } from '../contract/artifact-ref.js';
 import { sha256 } from '../contract/hash.js';
 import type { JsonObject } from '../contract/json.js';
-import { stepDecisionOf, type Outcome } from '../contract/run/phase.js';
-import { type Exposure, buildResponse, type ResponseParts } from '../contract/run/response.js';
+import type { Outcome, StepDecision } from '../contract/run/phase.js';
+import type { Exposure, ResponseParts, StepError, StepResponse } from '../contract/run/response.js';
 import type { RunContext } from '../contract/run/run-context.js';
 import type { StepTraceDraft } from '../contract/run/step-trace.js';
 import type { Policy } from '../policy/policy.js';
@@ -18,7 +18,7 @@ import {
   type Identity,
 } from './check-phases.js';
 import { FAULTS, type Fault, messageOf } from '../contract/fault.js';
-import { unprivilegedResult } from './requests/mediated-request.js';
+import { unprivilegedResult } from './mediated-request.js';
 import { InvariantError } from '../errors.js';
 import { attachedText } from './explanation/attached-explanation.js';
 
@@ -93,6 +93,10 @@ export function auditFailureResponse(payload: Uint8Array, policy: Policy, exposu
   return respond(responseParts({ identity: draft.identity, fault, result: null }), exposure);
 }
 
+/** Whether every check has passed: a failed execution was still allowed (C01). */
+export const stepDecisionOf = (outcome: Outcome): StepDecision =>
+  outcome === 'SUCCESS' || outcome === 'EXECUTION_ERROR' ? 'ALLOW' : 'DENY';
+
 const outcomeOf = (fault: Fault | null): Outcome => (fault === null ? 'SUCCESS' : FAULTS[fault.code].outcome);
 
 interface EndedStep {
@@ -127,3 +131,14 @@ export function responseParts({ identity, fault, result, explanation_ref }: Ende
 /** RESPOND: the response as compact JSON, with its keys in the order of the contract (S0-69). */
 export const respond = (parts: ResponseParts, exposure: Exposure): string =>
   JSON.stringify(buildResponse(parts, exposure));
+
+/** The response for an agent of the given exposure, with the keys in the order of the contract. */
+export function buildResponse(parts: ResponseParts, exposure: Exposure): StepResponse {
+  const { proposal_id, action, outcome, result, error } = parts;
+  if (exposure === 'decision') return { proposal_id, action, decision: stepDecisionOf(outcome), result };
+  return { proposal_id, action, outcome, result, error: error === null ? null : shownError(error, exposure) };
+}
+
+function shownError({ error_code, message, explanation = null }: StepError, exposure: Exposure): StepError {
+  return exposure === 'explained' ? { error_code, message, explanation } : { error_code, message };
+}

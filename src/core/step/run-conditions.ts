@@ -4,8 +4,12 @@ import type { JsonObject } from '../contract/json.js';
 import type { ApprovalObligation } from '../contract/run/approval.js';
 import { concernedCases, isOperatorAction, OPERATOR_ACTS } from '../contract/run/operator-act.js';
 import type { RunContext } from '../contract/run/run-context.js';
-import { approvalDecider, approvalRuleFor } from '../policy/approval-decider.js';
-import { runConditionVerdict, type ConditionError } from '../policy/conditions.js';
+import {
+  runConditionVerdict,
+  type ConditionError,
+  approvalDecider,
+  approvalRuleFor,
+} from '../policy/policy-features.js';
 import type { Policy } from '../policy/policy.js';
 import type { PrivilegedRequest } from '../policy/privileged-request.js';
 

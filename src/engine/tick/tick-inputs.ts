@@ -11,7 +11,7 @@ import type {
   MarkOf,
   TreeEntry,
 } from '../ports/ledger/ledger-store.js';
-import { type Tree, findFactsRequest } from '../../kernel/tree.js';
+import { type Tree, findFactsRequest, storedPrefix } from '../../kernel/tree.js';
 import type { LiveTrees } from '../trees/live-trees.js';
 import type { QueuedInput } from './input-outcome.js';
 import { artifactRef, type Artifact } from '../../core/contract/artifact-ref.js';
@@ -28,7 +28,6 @@ import type {
 } from '../../core/contract/run/entry.js';
 import { prefixMember } from '../../core/contract/run/input.js';
 import type { TreeInput, Command } from '../../kernel/decision.js';
-import { storedPrefix } from '../../kernel/machine-event.js';
 import { featureOf } from '../../kernel/tree-feature.js';
 import type { Secrets } from '../../core/contract/secrets.js';
 import type { BatchBuilder } from './batch-builder.js';

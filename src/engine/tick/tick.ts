@@ -17,7 +17,7 @@
 import { isOpeningInput } from '../../core/contract/run/entry.js';
 import type { OverlayFact } from '../../core/contract/policy/overlay.js';
 import { InvariantError } from '../../core/errors.js';
-import { needsLedgerFacts } from '../../core/policy/conditions.js';
+import { needsLedgerFacts } from '../../core/policy/policy-features.js';
 import type { Command, Decision, TreeInput } from '../../kernel/decision.js';
 import { type Tree, findFactsRequest, isMidStep } from '../../kernel/tree.js';
 import type { LedgerStore } from '../ports/ledger/ledger-store.js';

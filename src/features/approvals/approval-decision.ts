@@ -7,7 +7,7 @@ import {
   type ApprovalDecider,
   type ApprovalDecision,
   type StepToApprove,
-} from '../../core/policy/approval-decider.js';
+} from '../../core/policy/policy-features.js';
 import { deny, denyCondition, type Verdict } from '../../core/policy/verdict.js';
 import {
   approvalStatus,

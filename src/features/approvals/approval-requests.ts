@@ -19,7 +19,7 @@ import {
   type ApprovalVerdict,
   type NewApprovalRequest,
   type SuspensionCheck,
-} from '../../core/policy/approval-decider.js';
+} from '../../core/policy/policy-features.js';
 import { stricterObligation } from './obligation.js';
 import { countVoters, checkAgainstEarlierVotes, checkAgainstRequester, checkIdentity } from './voter-identity.js';
 

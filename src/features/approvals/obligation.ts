@@ -2,7 +2,7 @@
 // each part counts.
 
 import type { ApprovalObligation, ApprovalRule } from '../../core/contract/run/approval.js';
-import type { ConditionRequirement } from '../../core/policy/approval-decider.js';
+import type { ConditionRequirement } from '../../core/policy/policy-features.js';
 
 /** What one request needs, by its conditions and the rule of its subject. Without a role, no person can approve it. */
 export function obligationOf(

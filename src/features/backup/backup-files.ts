@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { folderNames } from '../../system/files/folder-names.js';
 import { openRegular, readPieces } from '../../system/files/open-file.js';
 import { replaceFile, readSmallFile } from '../../system/files/small-file.js';
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { parseOwnJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
 import { NO_PROGRESS, type ProgressReporter } from '../../engine/ports/progress.js';
 import { changedError, type BackupManifest } from './backup-manifest.js';

@@ -7,7 +7,7 @@ import type { ApprovalVote } from '../../core/contract/run/approval.js';
 import type { RestoreInput } from '../../core/contract/run/input.js';
 import { loadFeaturesOfPolicy, missingFeatureError } from '../../core/contract/run/feature-vocabulary.js';
 import { usageError } from '../../core/errors.js';
-import { CONDITIONS } from '../../core/policy/conditions.js';
+import { CONDITIONS } from '../../core/policy/policy-features.js';
 import type { Tree } from '../../kernel/tree.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
 

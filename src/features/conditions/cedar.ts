@@ -5,7 +5,7 @@ import type * as Cedar from '@cedar-policy/cedar-wasm/nodejs';
 import { createRequire } from 'node:module';
 import { setFlagsFromString } from 'node:v8';
 import { PolicyError } from '../../core/errors.js';
-import type { EngineVersion } from '../../core/policy/conditions.js';
+import type { EngineVersion } from '../../core/policy/policy-features.js';
 
 export type CedarValue = Cedar.CedarValueJson;
 export type CedarEntity = Cedar.EntityJson;

@@ -6,7 +6,7 @@ import type { CedarFailure } from './cedar.js';
 import type { ParsedCondition } from './condition-file.js';
 import { readPartsOf } from './read-parts.js';
 import type { InexactValueError } from './value-shape.js';
-import type { ConditionError } from '../../core/policy/conditions.js';
+import type { ConditionError } from '../../core/policy/policy-features.js';
 
 const CAUSE_CHARS_MAX = 400;
 

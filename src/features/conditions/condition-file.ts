@@ -4,7 +4,7 @@
 import { Buffer } from 'node:buffer';
 import { quoteForMessage, toPrintable } from '../../core/contract/finding-text.js';
 import type { PolicyFinding } from '../../core/policy/files/policy-finding.js';
-import type { Condition, Obligation } from '../../core/policy/conditions.js';
+import type { Condition, Obligation } from '../../core/policy/policy-features.js';
 import { parsePolicy, type CedarPolicyJson, type CedarProblem } from './cedar.js';
 
 /** One `forbid` of the file. */

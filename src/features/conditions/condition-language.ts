@@ -13,7 +13,7 @@ import type {
   ConditionVerdict,
   LoadedConditions,
   Obligation,
-} from '../../core/policy/conditions.js';
+} from '../../core/policy/policy-features.js';
 import type { NamedPolicyFile } from '../../core/policy/files/read-policy-file.js';
 import { engineVersion } from './cedar.js';
 import type { ParsedCondition } from './condition-file.js';

@@ -5,7 +5,7 @@ import type { Catalogue, TargetDefinition, ActionDefinition } from '../../core/c
 import type { Lane } from '../../core/contract/policy/lanes.js';
 import { HIGH_RISK_KINDS } from '../../core/contract/run/input.js';
 import { OPERATOR_SUBJECTS } from '../../core/contract/run/operator-act.js';
-import { NAMED_ACTIONS } from '../../core/policy/decision-queries.js';
+import { NAMED_ACTIONS } from '../../core/policy/policy-features.js';
 import type { CedarSchema } from './cedar.js';
 import type { RegisteredSchema } from '../../core/contract/policy/registered-schema.js';
 import { domainShapeOf } from './domain-shape.js';

@@ -23,8 +23,8 @@ import {
   type ConditionedRun,
   type ConditionError,
   type ConditionVerdict,
-} from '../../core/policy/conditions.js';
-import { decidedActionName } from '../../core/policy/decision-queries.js';
+  decidedActionName,
+} from '../../core/policy/policy-features.js';
 import { engineErrors, inexactErrors, type CounterReasons } from './condition-error.js';
 
 const NONE: ConditionVerdict = { kind: 'none' };

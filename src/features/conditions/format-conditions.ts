@@ -1,7 +1,6 @@
 // Formats a condition file. Its meaning stays: the formatted text is read again and compared.
 
-import { canonicalJson } from '../../core/contract/canonical-json.js';
-import type { Json } from '../../core/contract/json.js';
+import { type Json, canonicalJson } from '../../core/contract/json.js';
 import { PolicyError } from '../../core/errors.js';
 import type { PolicyFinding } from '../../core/policy/files/policy-finding.js';
 import { formatPolicies } from './cedar.js';

@@ -8,7 +8,7 @@ import type {
   ConditionedPolicy,
   ConditionVerdict,
   Obligation,
-} from '../../core/policy/conditions.js';
+} from '../../core/policy/policy-features.js';
 import type { PolicyFinding } from '../../core/policy/files/policy-finding.js';
 import {
   PreparedPolicies,

@@ -1,6 +1,6 @@
 // Asks decision points, and keeps their answers as long as policy allows.
 
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
 import {
   NO_REPLY,

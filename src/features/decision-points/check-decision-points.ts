@@ -4,7 +4,7 @@ import type { Catalogue } from '../../core/contract/policy/catalogue.js';
 import type { DecisionPoint } from '../../core/contract/policy/decision-points.js';
 import { isSafeUrl } from '../../core/contract/safe-url.js';
 import { quoteForMessage } from '../../core/contract/finding-text.js';
-import { type DecisionPointMistake, decidedActionNames } from '../../core/policy/decision-queries.js';
+import { type DecisionPointMistake, decidedActionNames } from '../../core/policy/policy-features.js';
 
 export function* findDecisionPointMistakes(
   points: readonly DecisionPoint[],

@@ -1,8 +1,7 @@
 // What the decision points of a policy are asked about a step, what their replies mean, and what policy makes of them.
 
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { isJsonObject, type Json, type JsonObject, canonicalJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
-import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
 import { lookOf } from '../../core/contract/person.js';
 import type {
   DecisionAnswer,
@@ -11,7 +10,7 @@ import type {
   DecisionQuery,
 } from '../../core/contract/policy/decision-points.js';
 import type { RunContext } from '../../core/contract/run/run-context.js';
-import type { DecisionPointRules, QueriedStep } from '../../core/policy/decision-queries.js';
+import type { DecisionPointRules, QueriedStep } from '../../core/policy/policy-features.js';
 import { argumentAt, namedArguments } from '../../core/policy/read-argument.js';
 import type { Verdict } from '../../core/policy/verdict.js';
 import { findDecisionPointMistakes } from './check-decision-points.js';

@@ -1,7 +1,7 @@
 // The agent runs in which decisions are recorded: one live run for each caller, and the next one when it has ended. The
 // ids follow from the caller and a number, so every process finds the same run.
 
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import type { Agents } from '../../runtime/agents/agents.js';

@@ -5,10 +5,8 @@
 //   D-1. A request for a decision executes nothing: a tool that the platform would execute is denied by its name.
 //   D-2. `decision: true` is returned only for a run that is durable and waits for its report.
 
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { type JsonObject, parseOwnJson, canonicalJson } from '../../core/contract/json.js';
 import { messageOf } from '../../core/contract/fault.js';
-import type { JsonObject } from '../../core/contract/json.js';
 import { nameUuid } from '../../runtime/name-uuid.js';
 import type { DetailedResponse } from '../../core/contract/run/response.js';
 import type { StepTrace } from '../../core/contract/run/step-trace.js';

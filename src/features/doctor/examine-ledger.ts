@@ -1,6 +1,6 @@
 // The state of a ledger, as a reader sees it. Another process may be writing.
 
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { parseOwnJson } from '../../core/contract/json.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { LedgerStore, ExternalHeadStore } from '../../engine/ports/ledger/ledger-store.js';
 import { readRestoreHistory } from '../../engine/suspension.js';

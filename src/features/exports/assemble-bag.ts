@@ -6,7 +6,7 @@ import { openBagFolder } from './bag/bag-folder.js';
 import { createBagZip } from './bag/create-bag-zip.js';
 import { hashBagZip, openBagZip } from './bag/bag-zip.js';
 import { writeBag } from './bagit/write-bag.js';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../core/contract/json.js';
 import type { ExportBundle } from '../../core/contract/evidence/export-bundle.js';
 import { BagError, LedgerError, usageError } from '../../core/errors.js';
 import type { BagSink, BagTree } from '../../engine/ports/bag-tree.js';

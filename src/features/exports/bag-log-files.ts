@@ -10,7 +10,7 @@ import {
   type BagEntry,
   type BagProof,
 } from '../../core/contract/evidence/bag-proof.js';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../core/contract/json.js';
 import { entryTypes } from '../../core/contract/run/entry.js';
 import type { ExportBundle } from '../../core/contract/evidence/export-bundle.js';
 import { sha256 } from '../../core/contract/hash.js';

@@ -2,10 +2,9 @@
 
 import { createHash } from 'node:crypto';
 import { infoValuesOf, type InfoElement } from './bagit/bag-info.js';
-import { canonicalJson, quote } from '../../core/contract/canonical-json.js';
+import { isJsonObject, canonicalJson, quote } from '../../core/contract/json.js';
 import { refuseOtherFormat, type FileFormat } from '../../core/contract/file-format.js';
 import { ExportBundle } from '../../core/contract/evidence/export-bundle.js';
-import { isJsonObject } from '../../core/contract/json.js';
 import { isConforming } from '../../core/contract/validators.js';
 import { BagError, usageError } from '../../core/errors.js';
 import type { ExportBagContents } from './bag-contents.js';

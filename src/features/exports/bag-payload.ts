@@ -2,7 +2,7 @@
 
 import { nameInTree } from '../../core/contract/entry-name.js';
 import { byPath, type PayloadFile } from './bagit/write-bag.js';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../core/contract/json.js';
 import type { ExportBundle } from '../../core/contract/evidence/export-bundle.js';
 import { sha256 } from '../../core/contract/hash.js';
 import { RunRecord } from '../../core/contract/run/run-record.js';

@@ -2,7 +2,7 @@
 
 import { isAbsolute } from 'node:path';
 import Type, { type Static } from 'typebox';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../core/contract/json.js';
 import { ExportBundle } from '../../core/contract/evidence/export-bundle.js';
 import { sha256 } from '../../core/contract/hash.js';
 import { CaseId, closed, Identifier, RunId, type PolicyVersions } from '../../core/contract/shapes.js';

@@ -2,7 +2,7 @@
 // repeated event makes no second step. A client's id of a call alone does not identify it: some model services number
 // the calls of each answer, and an id that was allowed must not answer for another input.
 
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
 import { nameUuid } from '../../runtime/name-uuid.js';
 import type { Client, NativeCall } from './hook-event.js';

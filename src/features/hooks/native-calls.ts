@@ -2,9 +2,8 @@
 // event is then unreadable, and the call is denied.
 
 import { Buffer } from 'node:buffer';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { isJsonObject, type Json, type JsonObject, canonicalJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
-import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
 import type { NativeToolName } from '../../core/contract/policy/native-tool-names.js';
 import type { NativeCall } from './hook-event.js';
 import { EDITS_MAX, GLOBS_MAX, PATH_CHARS_MAX, PATHS_MAX, TEXT_CHARS_MAX } from './native-tools.js';

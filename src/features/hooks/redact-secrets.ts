@@ -1,9 +1,8 @@
 // Removes secrets from what a client sends, before anything of it is recorded. A pattern is a beginning and the
 // characters that may follow, so that a search takes one pass and no pattern of a policy can make it slow.
 
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { isJsonObject, type Json, type JsonObject, canonicalJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
-import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
 import type { SecretPattern } from '../../core/contract/policy/secret-patterns.js';
 
 /** A value without secrets. */

@@ -2,7 +2,7 @@
 // counts them in a file for each session, outside of the project, and reports the counts with the next event. Anyone
 // may have changed such a file, so it holds nothing but counts: one byte for each call.
 
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../core/contract/json.js';
 import { toRecordedScopeValue } from '../../core/contract/free-text.js';
 import { sha256 } from '../../core/contract/hash.js';
 import { UNDECIDED_REASONS, type Client, type UndecidedReason } from './hook-event.js';

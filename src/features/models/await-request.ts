@@ -1,7 +1,7 @@
 // Waits until people have decided about the request for approval that a proposal made. The agent is not called
 // meanwhile. The votes may come from another process, so the loop looks for them, at growing intervals.
 
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { parseOwnJson } from '../../core/contract/json.js';
 import type { StepResponse } from '../../core/contract/run/response.js';
 import type { RequestOutcome } from '../../engine/ports/agent-exchange.js';
 import type { Clock } from '../../engine/ports/clock.js';

@@ -1,6 +1,6 @@
 // What a loop remembers between turns. It can be made again from the ledger.
 
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { parseOwnJson } from '../../core/contract/json.js';
 import type { StepResponse } from '../../core/contract/run/response.js';
 import type { AgentExchange, RequestOutcome } from '../../engine/ports/agent-exchange.js';
 import { appendExchange } from './conversation.js';

@@ -3,7 +3,7 @@
 
 import { nanoidIds } from '../../system/nanoid-ids.js';
 import { systemClock } from '../../system/system-clock.js';
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { parseOwnJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
 import { RunError, usageError } from '../../core/errors.js';
 import type { Agent, AgentProposal, AgentSchemas, AgentTurn } from '../../engine/ports/agent-exchange.js';

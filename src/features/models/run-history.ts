@@ -1,6 +1,6 @@
 // The proposals of a run and their responses, as the ledger has them: what a loop continues from after a restart.
 
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { parseOwnJson } from '../../core/contract/json.js';
 import { stepId } from '../../../machines/agent.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { requireContent } from '../../core/ledger/require-content.js';

@@ -4,7 +4,7 @@
 import { quoteForMessage } from '../../core/contract/finding-text.js';
 import { isJsonObject } from '../../core/contract/json.js';
 import { suggestion } from '../../core/contract/policy/near-names.js';
-import type { Condition, ConditionScope } from '../../core/policy/conditions.js';
+import type { Condition, ConditionScope } from '../../core/policy/policy-features.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { LintMessage } from '../../home/policy/policy-linter.js';
 import { LINT_RULES, type LintRule } from './lint-rules.js';

@@ -5,7 +5,7 @@
 
 import { type ActionDefinition, RECORD_ACTIONS, type RecordActionName } from '../../core/contract/policy/catalogue.js';
 import { APPROVAL_STATUS_RULES } from '../../core/contract/run/approval-rules.js';
-import { approvalRuleFor, emptyBook } from '../../core/policy/approval-decider.js';
+import { decisionPointsFor, decidedActionName, approvalRuleFor, emptyBook } from '../../core/policy/policy-features.js';
 import type { ArtifactRef } from '../../core/contract/artifact-ref.js';
 import type { JsonObject } from '../../core/contract/json.js';
 import { WRITE_MODES, type Lane } from '../../core/contract/policy/lanes.js';
@@ -19,12 +19,11 @@ import {
   type PrivilegedRequest,
   EMPTY_LABEL,
 } from '../../core/policy/authorize-run.js';
-import { decisionPointsFor, decidedActionName } from '../../core/policy/decision-queries.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { Verdict } from '../../core/policy/verdict.js';
 import { partKindOf } from '../../core/contract/policy/native-tool-names.js';
 import { authorizeLane, UNDECIDED_AUTHORIZATION } from '../../core/step/authorization.js';
-import { mediatedContext } from '../../core/step/requests/mediated-request.js';
+import { mediatedContext } from '../../core/step/mediated-request.js';
 
 /** A row of the matrix: an action of the policy, with its target if the arguments name one, or a high-risk run. */
 export interface MatrixAction {

@@ -1,10 +1,9 @@
 // Decisions of people about runs: their votes on requests (D7), and their settlements of unknown outcomes (D8). Both
 // are inputs of the run's tree; its audit records their effect.
 
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { parseOwnJson, canonicalJson } from '../../core/contract/json.js';
 import type { Artifact } from '../../core/contract/artifact-ref.js';
 import type { AuditEvent } from '../../core/contract/run/audit-event.js';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
 import { VerifiedIdentity } from '../../core/contract/run/verified-identity.js';
 import { isConforming } from '../../core/contract/validators.js';
 import type { NewInput, TreeEngine } from '../../engine/tree-engine.js';

@@ -1,9 +1,8 @@
 // Finds data that identifies a person because the case contains it (S4-73, C92): names, numbers, dates of birth, ids.
 // The candidate is parsed once; then every text of the case is read once.
 
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { isJsonObject, type Json, parseOwnJson } from '../../core/contract/json.js';
 import type { FindingKind } from '../../core/contract/policy/content-checks.js';
-import { isJsonObject, type Json } from '../../core/contract/json.js';
 import { createJointPassageSearch, wordsIn, type PassageSearch } from './passage-search.js';
 import { findBirthDates, findDates, stripDates } from './identifying-data.js';
 

@@ -1,8 +1,7 @@
 // Promotions and exports (S4 §10), from the request to their end. Votes of people on them are in `ballots.ts`.
 
 import { artifactRef, type Artifact, type ArtifactRef } from '../../core/contract/artifact-ref.js';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
-import type { JsonObject } from '../../core/contract/json.js';
+import { type JsonObject, canonicalJson } from '../../core/contract/json.js';
 import { columnsOf, type Catalogue } from '../../core/contract/policy/catalogue.js';
 import type { HighRiskKind, StartRunInput } from '../../core/contract/run/entry.js';
 import type { Label } from '../../core/contract/policy/labels.js';

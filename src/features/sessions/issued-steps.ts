@@ -3,7 +3,7 @@
 
 import { artifactRef, type StoredArtifact } from '../../core/contract/artifact-ref.js';
 import { sha256 } from '../../core/contract/hash.js';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../core/contract/json.js';
 import type { Entry } from '../../core/contract/run/entry.js';
 import type { StepType } from './contract/session.js';
 import type { SessionState } from './rules/session-state.js';

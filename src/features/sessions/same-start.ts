@@ -1,6 +1,5 @@
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { parseOwnJson, canonicalJson } from '../../core/contract/json.js';
 import type { Artifact } from '../../core/contract/artifact-ref.js';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
 import type { OpenSessionInput } from './contract/session-input.js';
 import type { NewInput, TreeEngine } from '../../engine/tree-engine.js';
 import { idempotencyConflict } from '../../core/errors.js';

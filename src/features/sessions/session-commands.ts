@@ -1,10 +1,8 @@
 // Prepares session commands before the session applies them, and answers commands to closed sessions.
 
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { type JsonObject, parseOwnJson, canonicalJson } from '../../core/contract/json.js';
 import { type Artifact } from '../../core/contract/artifact-ref.js';
 import { sha256 } from '../../core/contract/hash.js';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
-import type { JsonObject } from '../../core/contract/json.js';
 import type { SessionAnswer } from './contract/session-answer.js';
 import { SessionCommand } from './contract/session-command.js';
 import type { SessionRole } from './contract/session.js';

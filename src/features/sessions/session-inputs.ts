@@ -2,8 +2,7 @@
 
 import { artifactRef, type Artifact } from '../../core/contract/artifact-ref.js';
 import { sha256 } from '../../core/contract/hash.js';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
-import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
+import { isJsonObject, type JsonObject, canonicalJson } from '../../core/contract/json.js';
 import { EXPOSURES } from '../../core/contract/run/response.js';
 import { GATE_POLICIES, POSTURE_SETTINGS, POSTURES, SESSION_LIMITS, SessionSettings } from './contract/session.js';
 import type { SessionSpec } from './contract/session-spec.js';

@@ -1,9 +1,8 @@
 // Sessions on this ledger. Every call becomes an input of the session's tree. Answers get the step proof, which only
 // this home can make (D10).
 
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { parseOwnJson, canonicalJson } from '../../core/contract/json.js';
 import { artifactRef, type Artifact } from '../../core/contract/artifact-ref.js';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
 import type { SessionAnswer, SessionErrorCode } from './contract/session-answer.js';
 import type { SessionCommand } from './contract/session-command.js';
 import type { SessionSpec } from './contract/session-spec.js';

@@ -1,21 +1,24 @@
 // Decides a recorded decision under any policy, with the functions that the machines use. Its facts are the recorded
 // ones. Everything that a policy sets (limits, lanes, budget grants, whether a lane has a case) is computed again.
 
+import { type StepMemory } from '../../../machines/step-memory.js';
+import { newStepMemory } from '../../../machines/step.js';
 import {
-  newStepMemory,
-  type StepMemory,
   authorizeStep,
   isPrivileged,
   RUN_ENDING_DENIAL,
-} from '../../../machines/step-memory.js';
+  requireGatherRequest,
+  type Authorization,
+  approvalSubject,
+} from '../../core/step/authorization.js';
 import { applyBallot, approvalPolicyFor } from '../../../machines/approval-ballot.js';
 import { prepareHighRiskRun } from '../../../machines/high-risk-run.js';
-import { toPrivilegedWrite } from '../../../machines/mediated-memory.js';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { toPrivilegedWrite } from '../../../machines/mediated.js';
+import { canonicalJson } from '../../core/contract/json.js';
 import type { CounterQuery } from '../../core/contract/run/counter-fact.js';
 import type { DecisionQuery } from '../../core/contract/policy/decision-points.js';
 import type { GatheredFacts, GatherRequest } from '../../core/contract/run/effect.js';
-import { stepDecisionOf } from '../../core/contract/run/phase.js';
+import { stepDecisionOf } from '../../core/step/concluded-step.js';
 import { retryContext, childContext } from '../../core/contract/run/run-context.js';
 import type { ApprovalRule } from '../../core/contract/run/approval.js';
 import {
@@ -24,12 +27,10 @@ import {
   awaitedRequests,
   effectiveRule,
   ruleOfEntry,
-} from '../../core/policy/approval-decider.js';
-import { authorizeAgentStart, authorizeWithOverlay } from '../../core/policy/authorize-with-overlay.js';
-import { authorizeOrchestrator } from '../../core/policy/authorize-run.js';
+} from '../../core/policy/policy-features.js';
+import { authorizeOrchestrator, authorizeAgentStart, authorizeWithOverlay } from '../../core/policy/authorize-run.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { Verdict } from '../../core/policy/verdict.js';
-import { requireGatherRequest, type Authorization, approvalSubject } from '../../core/step/authorization.js';
 import { CHECK_PHASES, runCheckPhases } from '../../core/step/check-phases.js';
 import { InvariantError } from '../../core/errors.js';
 import { requestOf, resolveDelegation, runOf, startedRunContext } from './decided-request.js';

@@ -3,8 +3,8 @@
 import { prepareHighRiskRun } from '../../../machines/high-risk-run.js';
 import { askConditions } from '../../core/step/run-conditions.js';
 import type { Policy } from '../../core/policy/policy.js';
-import { authorizePaths } from '../../core/step/authorize-paths.js';
-import { conditionErrorText, conditionVerdict, type ConditionVerdict } from '../../core/policy/conditions.js';
+import { authorizePaths } from '../../core/step/authorization.js';
+import { conditionErrorText, conditionVerdict, type ConditionVerdict } from '../../core/policy/policy-features.js';
 import { runOf, startedRunContext } from './decided-request.js';
 import type { ApprovalFacts, DecisionFacts, RecordedDecision, StartedRun, StepFacts } from './recorded-decision.js';
 

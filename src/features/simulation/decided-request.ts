@@ -1,14 +1,13 @@
 // The run and the request that a recorded decision was about, under any policy.
 
 import { prepareHighRiskRun } from '../../../machines/high-risk-run.js';
-import { toPrivilegedWrite } from '../../../machines/mediated-memory.js';
+import { toPrivilegedWrite } from '../../../machines/mediated.js';
 import { newChildContext } from '../../../machines/orchestrator.js';
 import { retryContext, childContext, type RunContext } from '../../core/contract/run/run-context.js';
 import { InvariantError } from '../../core/errors.js';
 import type { PrivilegedRequest } from '../../core/policy/authorize-run.js';
 import type { Policy } from '../../core/policy/policy.js';
-import { mediatedContext } from '../../core/step/requests/mediated-request.js';
-import { privilegedRequest } from '../../core/step/requests/action-request.js';
+import { mediatedContext, privilegedRequest } from '../../core/step/mediated-request.js';
 import { agentContextUnder } from './agent-under-policy.js';
 import type { DecisionFacts, MediatedAct, StartedRun, WriteFacts } from './recorded-decision.js';
 

@@ -4,7 +4,7 @@
 import { approvalSubject } from '../../core/step/authorization.js';
 import type { DecisionFact } from '../../core/contract/policy/decision-points.js';
 import type { Lane } from '../../core/contract/policy/lanes.js';
-import { grantingCallRules } from '../../core/policy/calls.js';
+import { grantingCallRules } from '../../core/policy/policy-features.js';
 import type { PrivilegedRequest } from '../../core/policy/privileged-request.js';
 import type { Policy } from '../../core/policy/policy.js';
 import { decidedConditions } from './decided-conditions.js';

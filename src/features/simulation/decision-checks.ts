@@ -2,12 +2,16 @@
 // therefore determines whether every other check passed or was not reached. The lists are those of the live decision;
 // only the checks of a ballot and of FINISH are described here.
 
-import { isPrivileged } from '../../../machines/step-memory.js';
-import { BUDGET_CHECK, AGENT_START_CHECKS, REQUEST_CHECKS } from '../../core/policy/authorize-with-overlay.js';
-import { PIN_CHECK } from '../../core/policy/authorize-run.js';
+import {
+  isPrivileged,
+  APPROVAL_CHECK,
+  CONDITION_CHECK,
+  DECISION_POINT_CHECK,
+  STEP_CHECKS,
+} from '../../core/step/authorization.js';
+import { PIN_CHECK, BUDGET_CHECK, AGENT_START_CHECKS, REQUEST_CHECKS } from '../../core/policy/authorize-run.js';
 import { indexOfCheck, type CheckDescription } from '../../core/policy/verdict.js';
 import type { Policy } from '../../core/policy/policy.js';
-import { APPROVAL_CHECK, CONDITION_CHECK, DECISION_POINT_CHECK, STEP_CHECKS } from '../../core/step/authorization.js';
 import { IDENTITY_PHASES, VALIDATION_CHECKS } from '../../core/step/check-phases.js';
 import type { RecordedDecision } from './recorded-decision.js';
 

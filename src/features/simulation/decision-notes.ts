@@ -2,13 +2,14 @@
 // only observes and does not affect the machines.
 
 import type { AgentMemory } from '../../../machines/agent-memory.js';
-import { newStepMemory, type StepInput, type StepMemory, RUN_ENDING_DENIAL } from '../../../machines/step-memory.js';
+import { type StepInput, type StepMemory } from '../../../machines/step-memory.js';
+import { newStepMemory, type StepEvent } from '../../../machines/step.js';
+import { RUN_ENDING_DENIAL } from '../../core/step/authorization.js';
 import type { StartCallerRunEvent } from '../../../machines/caller-runs/caller-run.js';
 import type { MediatedInput } from '../../../machines/mediated.js';
 import type { MediatedMemory, VoteEvent } from '../../../machines/mediated-memory.js';
 import type { OrchestratorMemory, StartAgentEvent } from '../../../machines/orchestrator.js';
 import type { StartRunEvent } from '../../../machines/high-risk-run.js';
-import type { StepEvent } from '../../../machines/step.js';
 import type { GatherRequest } from '../../core/contract/run/effect.js';
 import type { OverlayFact } from '../../core/contract/policy/overlay.js';
 import { childRunId, type RunContext } from '../../core/contract/run/run-context.js';

@@ -1,7 +1,7 @@
 // Counts what the pinned policies decided between two checkpoints of a log, and signs the result. The store is not
 // trusted: the entries that are counted must lead to the roots of both checkpoints.
 
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../core/contract/json.js';
 import { COVERAGE_TYPE, type CoverageStatement } from '../../core/contract/evidence/coverage-proof.js';
 import { STATEMENT_TYPE } from '../../core/contract/evidence/evidence.js';
 import { usageError } from '../../core/errors.js';

@@ -5,7 +5,7 @@ import type { Catalogue } from '../../core/contract/policy/catalogue.js';
 import { LABEL_REFUSALS } from '../../core/contract/policy/labels.js';
 import { WRITE_MODES, type Lane } from '../../core/contract/policy/lanes.js';
 import type { Role } from '../../core/contract/policy/roles.js';
-import type { Conditions } from '../../core/policy/conditions.js';
+import type { Conditions } from '../../core/policy/policy-features.js';
 import { OPTIONAL_FILES } from '../../core/contract/policy/pins.js';
 import { findInconsistencies } from '../../core/policy/files/policy-consistency.js';
 import type { Policy } from '../../core/policy/policy.js';

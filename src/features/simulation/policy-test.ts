@@ -13,7 +13,7 @@ import type { RunContext } from '../../core/contract/run/run-context.js';
 import type { JsonObject } from '../../core/contract/json.js';
 import { InvariantError } from '../../core/errors.js';
 import { newTreeFlags } from '../../kernel/pinned-policy.js';
-import { emptyBook } from '../../core/policy/approval-decider.js';
+import { emptyBook } from '../../core/policy/policy-features.js';
 import type { DECISIONS, Expectation, PolicyTest } from './policy-test-file.js';
 import type { Policy } from '../../core/policy/policy.js';
 import { amountsOf, limitsOf, openAccount } from '../../core/run/budget-account.js';

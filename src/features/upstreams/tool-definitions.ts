@@ -1,9 +1,8 @@
 // Reads the list of tools of an upstream server. The list is untrusted text, received before an operator has accepted
 // any of it: it is bounded, hashed and shown, but never trusted.
 
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { isJsonObject, type Json, type JsonObject, canonicalJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
-import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
 import { UPSTREAM_TOOLS_MAX } from '../../core/contract/policy/upstreams.js';
 import type { UpstreamLink } from '../../engine/ports/effects/upstream.js';
 

@@ -7,8 +7,7 @@
 
 import { lstatSync, type BigIntStats } from 'node:fs';
 import { join } from 'node:path';
-import { readJson } from '../../core/contract/json.js';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { readJson, canonicalJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
 import {
   SignedOverlay,

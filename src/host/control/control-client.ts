@@ -1,6 +1,6 @@
 import type { Static, TSchema } from 'typebox';
 import { connectTo, type SocketConnection } from '../../system/network/unix-socket.js';
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { parseOwnJson } from '../../core/contract/json.js';
 import type { StepResponse } from '../../core/contract/run/response.js';
 import type { TraceCarrier } from '../../core/contract/trace-context.js';
 import { InvariantError, LedgerError, RunError } from '../../core/errors.js';

@@ -12,7 +12,7 @@ import { type JsonObject, scanJson } from '../../core/contract/json.js';
 import { CONFIDENTIALITY_FLAGS } from '../../core/contract/policy/labels.js';
 import { WRITE_MODES } from '../../core/contract/policy/lanes.js';
 import { EXPOSURES } from '../../core/contract/run/response.js';
-import { TERMINAL_STATES } from '../../core/contract/run/run-state.js';
+import { TERMINAL_STATES } from '../../core/contract/run/run-context.js';
 import { closed, Nullable, OneOf, RunId, Sha256, TaxonomyVersions } from '../../core/contract/shapes.js';
 import { isConforming } from '../../core/contract/validators.js';
 import { WireError } from './control-errors.js';

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { parseOwnJson } from '../../core/contract/json.js';
 import { RunError } from '../../core/errors.js';
 import type { AgentRun, RunEnding } from '../../runtime/agents/agent-run.js';
 import { OutputClosedError, type Io } from './io.js';

@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { PageFile } from '../inspector/page-folder.js';
 import { systemClock } from '../../system/system-clock.js';
 import { winstonLog } from '../../system/winston-log.js';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../core/contract/json.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { ClusterDirectory } from '../../engine/ports/ledger/cluster.js';
 import type { Log } from '../../engine/ports/log.js';

@@ -1,6 +1,6 @@
 // One step of an agent run: its response, and the entries that record it.
 
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { parseOwnJson } from '../../core/contract/json.js';
 import type { AuditEvent } from '../../core/contract/run/audit-event.js';
 import type { RunCreated } from '../../core/contract/run/entry.js';
 import type { StepStory } from '../../core/contract/inspection/inspection.js';

@@ -1,7 +1,7 @@
 // The answer to a call whose run has ended: the state, a cause from a closed list, and what the agent can do. Rules
 // and reasons of the audit are not sent to agents.
 
-import type { TerminalState } from '../../core/contract/run/run-state.js';
+import type { TerminalState } from '../../core/contract/run/run-context.js';
 
 /** Why a run has ended, with the words for its agent. */
 export const RUN_END_CAUSES = {

@@ -10,8 +10,7 @@ import {
 } from '@modelcontextprotocol/server';
 import { drawToken } from '../../stores/keys/access-token.js';
 import { IDEMPOTENCY_KEY } from '../../core/contract/idempotency-key.js';
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
-import type { JsonObject } from '../../core/contract/json.js';
+import { type JsonObject, parseOwnJson } from '../../core/contract/json.js';
 import { agentTrace } from '../../core/contract/trace-context.js';
 import type { Log } from '../../engine/ports/log.js';
 import type { AgentConnection } from './agent-connection.js';

@@ -2,7 +2,7 @@
 // alone determines which run is the agent's own: its run ids are derived from the agent and two numbers. What a process
 // remembers only makes the next search shorter.
 
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
 import type { TraceCarrier } from '../../core/contract/trace-context.js';
 import { runIdOfKey } from '../../runtime/agents/keyed-runs.js';

@@ -1,8 +1,7 @@
 // The identity of tool calls. A repeated call must map to the same ids in every process, so no id is random (D4).
 
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { type JsonObject, canonicalJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
-import type { JsonObject } from '../../core/contract/json.js';
 import type { TraceCarrier } from '../../core/contract/trace-context.js';
 
 /** One tool call as its connection received it. */

@@ -2,7 +2,6 @@
 // the codes and constant messages of the contract, and never the text of an exception.
 
 import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
-import { stepDecisionOf } from '../../core/contract/run/phase.js';
 import type { StepResponse } from '../../core/contract/run/response.js';
 import { runEndedMessage, type EndedRun, type RunOrigin } from './ended-run.js';
 
@@ -78,7 +77,7 @@ const ERROR_FLAG = { isError: true } as const;
 const textBlock = (value: unknown): ContentBlock => ({ type: 'text', text: JSON.stringify(value) });
 
 const isRefusal = (response: StepResponse): boolean =>
-  'outcome' in response ? response.outcome !== 'SUCCESS' : response.decision !== stepDecisionOf('SUCCESS');
+  'outcome' in response ? response.outcome !== 'SUCCESS' : response.decision !== 'ALLOW';
 
 /** Separates valid MCP content blocks from other values: a tool may name anything `content`. */
 function splitBlocks(content: unknown): {

@@ -3,7 +3,7 @@
 import Type from 'typebox';
 import { REASONING_CHARS_MAX } from '../../core/contract/run/proposal.js';
 import { DecisionResponse, DetailedResponse, ExplainedResponse } from '../../core/contract/run/response.js';
-import { TERMINAL_STATES } from '../../core/contract/run/run-state.js';
+import { TERMINAL_STATES } from '../../core/contract/run/run-context.js';
 import { RUN_END_CAUSES } from './ended-run.js';
 import { closed, Nullable, OneOf, RunId } from '../../core/contract/shapes.js';
 

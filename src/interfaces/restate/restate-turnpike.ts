@@ -5,7 +5,7 @@ import { LedgerError, RunError } from '../../core/errors.js';
 import { readReferenced, type ContentExchange } from './content-exchange.js';
 import { refusal } from './restate-errors.js';
 import type { CancelMessage, SubmitMessage, SubmitResult, VoteMessage } from './restate-messages.js';
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { parseOwnJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
 
 interface RunEnd {

@@ -1,4 +1,4 @@
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../core/contract/json.js';
 
 /** A call, as messages of a conversation have it. */
 interface CallOfMessages {

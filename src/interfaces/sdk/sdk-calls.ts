@@ -3,10 +3,8 @@
 // executes nothing again (0066). Some model services number the calls of each answer (`call_0`), so an id alone does
 // not identify a call (0078).
 
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { type Json, type JsonObject, parseOwnJson, canonicalJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
-import type { Json, JsonObject } from '../../core/contract/json.js';
 import { nameUuid } from '../../runtime/name-uuid.js';
 import type { StepResponse } from '../../core/contract/run/response.js';
 import { GovernedCallError, RunError } from '../../core/errors.js';

@@ -2,9 +2,7 @@
 // function is the code behind it, and only the gateway reaches it.
 
 import type { TObject } from 'typebox';
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
-import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
+import { isJsonObject, type Json, type JsonObject, parseOwnJson, canonicalJson } from '../../core/contract/json.js';
 import { ActionNotExecutedError, InvariantError, usageError } from '../../core/errors.js';
 import { defineTool, type Tool } from '../../runtime/effects/define-effects.js';
 import {

@@ -1,7 +1,11 @@
 import type { Emission } from '../../../machines/emission.js';
 import type { RunOutput } from '../../../machines/run.js';
-import type { ActorEvent, ActorMemory } from './compiled-machine.js';
-import type { PersistedActor } from './persisted-actor.js';
+import type { ActorMemory, PersistedActor } from './persisted-actor.js';
+
+/** Any event that an actor can receive. */
+export interface ActorEvent {
+  readonly type: string;
+}
 
 /**
  * The live actors of one run tree, by id. Two interpreters implement this: the table-driven one (`tableDrivenActors`),

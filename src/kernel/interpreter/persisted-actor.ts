@@ -1,4 +1,5 @@
-import type { ActorMemory } from './compiled-machine.js';
+/** The context of an actor: plain JSON. */
+export type ActorMemory = Record<string, unknown>;
 
 /** An actor in XState's persisted format. */
 export interface PersistedActor {

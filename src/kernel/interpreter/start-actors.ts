@@ -1,7 +1,6 @@
 import type { AnyStateMachine } from 'xstate';
 import type { Actors, ActorInit, EmissionListener } from './actors.js';
-import { tableDrivenActors } from './table-driven-actors.js';
-import { compileMachine } from './compiled-machine.js';
+import { tableDrivenActors, compileMachine } from './table-driven-actors.js';
 import type { Interpretation } from './interpreter.js';
 import { xstateActors } from './xstate-actors.js';
 

@@ -2,8 +2,7 @@
 // Positions are not compared: an attacker who removes an entry and repairs the chain gives new positions to all entries
 // after it.
 
-import { canonicalJson } from '../../core/contract/canonical-json.js';
-import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
+import { isJsonObject, type JsonObject, canonicalJson } from '../../core/contract/json.js';
 import type { Difference } from '../fold.js';
 import type { ProblemKind } from '../../core/ledger/verification/ledger-problem.js';
 

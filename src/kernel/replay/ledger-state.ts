@@ -3,7 +3,7 @@
 import { featureStateMembers } from '../../core/contract/run/feature-vocabulary.js';
 import { stepId } from '../../../machines/agent.js';
 import type { Entry } from '../../core/contract/run/entry.js';
-import { stateAfterEvent, type RunKind, type RunState, isTerminal } from '../../core/contract/run/run-state.js';
+import { stateAfterEvent, type RunKind, type RunState, isTerminal } from '../../core/contract/run/run-context.js';
 import type { Tree } from '../tree.js';
 import type { SummarizedRoot } from '../tree-feature.js';
 import { sha256 } from '../../core/contract/hash.js';

@@ -1,10 +1,9 @@
 // Extracts from a recorded machine what a chart shows: its states, and its transitions with their targets.
 
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { isJsonObject, type JsonObject, canonicalJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
 import type { ChartEdge, ChartNode } from '../../core/contract/inspection/inspection.js';
-import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
-import { edgeId, displayEvent } from '../interpreter/compiled-machine.js';
+import { edgeId, displayEvent } from '../interpreter/table-driven-actors.js';
 import { isMachine, listOf, formatNamed, walkMachine, type WalkedEdge, type WalkedState } from './walk-machine.js';
 
 /** The chart of a machine, without a layout. */

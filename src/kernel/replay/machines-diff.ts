@@ -1,7 +1,6 @@
 // Compares two recorded machine definitions: which states and transitions were added, removed or changed.
 
-import { canonicalJson } from '../../core/contract/canonical-json.js';
-import type { JsonObject } from '../../core/contract/json.js';
+import { type JsonObject, canonicalJson } from '../../core/contract/json.js';
 import { isMachine, formatNamed, walkMachine, type WalkedEdge, type WalkedState } from './walk-machine.js';
 
 /**

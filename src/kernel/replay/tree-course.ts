@@ -6,7 +6,7 @@ import { isWithheld, type StoredArtifact } from '../../core/contract/artifact-re
 import { sha256 } from '../../core/contract/hash.js';
 import type { Entry } from '../../core/contract/run/entry.js';
 import type { Course, Move } from '../../core/contract/inspection/inspection.js';
-import type { RunKind } from '../../core/contract/run/run-state.js';
+import type { RunKind } from '../../core/contract/run/run-context.js';
 import type { TransitionObserver } from '../interpreter/actors.js';
 import { Fold } from '../fold.js';
 import { Tree } from '../tree.js';

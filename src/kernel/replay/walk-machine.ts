@@ -1,7 +1,6 @@
 // Walks through a recorded machine once and lists its states and transitions.
 
-import { canonicalJson } from '../../core/contract/canonical-json.js';
-import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
+import { isJsonObject, type JsonObject, canonicalJson } from '../../core/contract/json.js';
 
 export interface WalkedState {
   /** The keys from the root; empty for the machine itself, whose transitions apply in all its states. */

@@ -1,9 +1,7 @@
 // Reports of callers about actions that they have executed themselves, after the decision (U-10).
 
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { isJsonObject, type JsonObject, parseOwnJson, canonicalJson } from '../../core/contract/json.js';
 import { artifactRef, type Artifact } from '../../core/contract/artifact-ref.js';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
-import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
 import { REPORT_MATCHES, type ReportMatch } from '../../core/contract/run/report-origin.js';
 import { type RunContext, rootRunIdOf } from '../../core/contract/run/run-context.js';
 import type { NewInput, TreeEngine } from '../../engine/tree-engine.js';

@@ -1,7 +1,7 @@
 import type { BudgetKind } from '../../core/contract/run/budget.js';
 import type { StepResponse } from '../../core/contract/run/response.js';
 import type { TaxonomyVersions } from '../../core/contract/shapes.js';
-import type { TerminalState } from '../../core/contract/run/run-state.js';
+import type { TerminalState } from '../../core/contract/run/run-context.js';
 import type { TraceCarrier } from '../../core/contract/trace-context.js';
 
 /** Options of an agent run: who acts, for which case, and within which limits. */

@@ -1,7 +1,7 @@
 // Creates agent runs and their handles, submits their proposals, and reports the ends of runs to their handles.
 
 import type { RunTermination } from '../../../machines/emission.js';
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { parseOwnJson } from '../../core/contract/json.js';
 import { artifactRef, type Artifact } from '../../core/contract/artifact-ref.js';
 import type { StepResponse } from '../../core/contract/run/response.js';
 import type { SubmissionResult, EngineListener, NewInput, Submission } from '../../engine/tree-engine.js';

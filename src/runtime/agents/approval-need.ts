@@ -3,11 +3,10 @@
 import type { JsonObject } from '../../core/contract/json.js';
 import type { Label } from '../../core/contract/policy/labels.js';
 import type { RunContext } from '../../core/contract/run/run-context.js';
-import { approvalRuleFor } from '../../core/policy/approval-decider.js';
+import { conditionVerdict, approvalRuleFor } from '../../core/policy/policy-features.js';
 import type { Policy } from '../../core/policy/policy.js';
 import { approvalSubject } from '../../core/step/authorization.js';
-import { conditionVerdict } from '../../core/policy/conditions.js';
-import { mediatedContext } from '../../core/step/requests/mediated-request.js';
+import { mediatedContext } from '../../core/step/mediated-request.js';
 
 /** A proposal of an agent run. */
 export interface ExpectedProposal {

@@ -4,8 +4,7 @@
 
 import { artifactRef, type Artifact } from '../../core/contract/artifact-ref.js';
 import { sha256 } from '../../core/contract/hash.js';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { parseOwnJson, canonicalJson } from '../../core/contract/json.js';
 import { nameUuid } from '../name-uuid.js';
 import type { InputKind } from '../../core/contract/run/input.js';
 import type { Submission, TreeEngine } from '../../engine/tree-engine.js';

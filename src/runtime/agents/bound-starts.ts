@@ -3,7 +3,7 @@
 
 import { artifactRef } from '../../core/contract/artifact-ref.js';
 import { sha256 } from '../../core/contract/hash.js';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../core/contract/json.js';
 import type { OpenInput, StartAgentInput } from '../../core/contract/run/input.js';
 import { EXPOSURES } from '../../core/contract/run/response.js';
 import { Identifier } from '../../core/contract/shapes.js';

@@ -2,7 +2,7 @@
 // again by the key. Its id is derived from the key, so that two processes that start it at once begin one run, in every
 // store.
 
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
 import type { RunContext } from '../../core/contract/run/run-context.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';

@@ -3,10 +3,9 @@
 
 import { usageError } from '../../core/errors.js';
 import type { StepResponse } from '../../core/contract/run/response.js';
-import type { TerminalState } from '../../core/contract/run/run-state.js';
+import { rootRunIdOf, type TerminalState } from '../../core/contract/run/run-context.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { type LedgerReader } from '../ledger/ledger-reader.js';
-import { rootRunIdOf } from '../../core/contract/run/run-context.js';
 import type { AgentOptions, SubmitOptions } from './agent-run.js';
 import type { Agents } from './agents.js';
 import { findKeyedRun, startBoundRun, toFoundRun, type FoundRun, type KeyedRunOwner } from './keyed-runs.js';

@@ -5,7 +5,7 @@ import { readLabel } from '../../kernel/context-readers.js';
 import type { Tree } from '../../kernel/tree.js';
 import type { ApprovalEntry } from '../../core/contract/run/approval.js';
 import type { ApprovalStatus } from '../../core/contract/run/approval-rules.js';
-import { approvalDecider, ruleOfEntry } from '../../core/policy/approval-decider.js';
+import { approvalDecider, ruleOfEntry } from '../../core/policy/policy-features.js';
 import { EMPTY_LABEL } from '../../core/policy/authorize-run.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { Clock } from '../../engine/ports/clock.js';

@@ -1,6 +1,5 @@
 import { Buffer } from 'node:buffer';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
-import type { Json } from '../../core/contract/json.js';
+import { type Json, canonicalJson } from '../../core/contract/json.js';
 
 /** Neither clients of coding agents nor SDKs give a reason for a call. */
 const REASONING = 'not given by client';

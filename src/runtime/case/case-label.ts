@@ -1,19 +1,18 @@
 // The combined label of all data that the runs of a case have read (information flow). Everything made from the case
 // has this label.
 
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { isJsonObject, type Json, parseOwnJson } from '../../core/contract/json.js';
 import { createCatalogue, parseRegistrations, type Catalogue } from '../../core/contract/policy/catalogue.js';
 import { isWithheld, type ArtifactRef } from '../../core/contract/artifact-ref.js';
 import { sha256 } from '../../core/contract/hash.js';
 import type { Entry, RunCreated } from '../../core/contract/run/entry.js';
-import { isJsonObject, type Json } from '../../core/contract/json.js';
 import type { Label } from '../../core/contract/policy/labels.js';
 import { LedgerError } from '../../core/errors.js';
 import { contextOf } from '../../kernel/decision-builder.js';
 import { withheldContentError } from '../../core/ledger/require-content.js';
 import { EMPTY_LABEL, joinLabels } from '../../core/policy/authorize-run.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
-import { resultLabel, privilegedRequest } from '../../core/step/requests/action-request.js';
+import { resultLabel, privilegedRequest } from '../../core/step/mediated-request.js';
 import type { CaseHistory } from './case-history.js';
 
 /** The last action of an agent, and its proposal once it has succeeded: no later run was created with that label. */

@@ -1,10 +1,8 @@
 // Checks a stored entry, as far as one entry can be verified alone.
 
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
-import { quote } from '../../core/contract/canonical-json.js';
+import { isJsonObject, type Json, parseOwnJson, quote } from '../../core/contract/json.js';
 import { entryTypes, type Entry, type EntryType } from '../../core/contract/run/entry.js';
 import { missingFeature, missingFeatureError } from '../../core/contract/run/feature-vocabulary.js';
-import { isJsonObject, type Json } from '../../core/contract/json.js';
 import { isEntryBody } from '../../core/contract/validators.js';
 import type { StoredEntry } from '../../engine/ports/ledger/ledger-store.js';
 import { tamperedEntryError } from './tree-cursor.js';

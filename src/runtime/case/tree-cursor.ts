@@ -2,7 +2,7 @@
 // of the entry before it. The tree alone cannot prove that its last entry is the last.
 
 import { nameInLedger } from '../../core/contract/entry-name.js';
-import { quote } from '../../core/contract/canonical-json.js';
+import { quote } from '../../core/contract/json.js';
 import { NO_PREV } from '../../core/contract/run/entry.js';
 import { LedgerError } from '../../core/errors.js';
 import { leafHash } from '../../core/ledger/proof/merkle.js';

@@ -1,7 +1,7 @@
 // Lets a person read content of the ledger. Readings are audited like actions: the tree of the content records the
 // reading before the bytes are returned.
 
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { parseOwnJson } from '../../core/contract/json.js';
 import { artifactRef, isWithheld, type StoredArtifact } from '../../core/contract/artifact-ref.js';
 import type { NewInput, TreeEngine } from '../../engine/tree-engine.js';
 import { RunError } from '../../core/errors.js';

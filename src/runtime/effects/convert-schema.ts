@@ -2,8 +2,7 @@
 // (S1-02). Schemas of servers may be open anywhere. A part that cannot be converted becomes a string that contains
 // JSON. Its value stays visible, and is validated against the server's own schema after parsing.
 
-import { canonicalJson } from '../../core/contract/canonical-json.js';
-import { isJsonObject, type Json, type JsonObject, scanJson } from '../../core/contract/json.js';
+import { isJsonObject, type Json, type JsonObject, scanJson, canonicalJson } from '../../core/contract/json.js';
 import type { WalkedSchema } from './weaken-schema.js';
 
 /** Deeper parts become strings of JSON. The contract's own limit is 12. */

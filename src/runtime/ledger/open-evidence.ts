@@ -10,9 +10,8 @@
 
 import { nameInLedger } from '../../core/contract/entry-name.js';
 import { createHash } from 'node:crypto';
-import { readJson } from '../../core/contract/json.js';
+import { readJson, canonicalJson } from '../../core/contract/json.js';
 import type { StoredArtifact } from '../../core/contract/artifact-ref.js';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
 import {
   EvidenceEntry,
   EvidenceHeader,

@@ -2,19 +2,18 @@
 // that digest, or is not shown.
 
 import { approvalPolicyFor } from '../../../machines/approval-ballot.js';
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { isJsonObject, type JsonObject, parseOwnJson } from '../../core/contract/json.js';
 import type { ApprovalBallot, ApprovalEntry, ApprovalVote } from '../../core/contract/run/approval.js';
 import { artifactRef, isWithheld } from '../../core/contract/artifact-ref.js';
 import type { VerifiedIdentity } from '../../core/contract/run/verified-identity.js';
 import type { AuditEvent } from '../../core/contract/run/audit-event.js';
 import type { OverlayFact } from '../../core/contract/policy/overlay.js';
-import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
 import type { RunContext } from '../../core/contract/run/run-context.js';
 import { personOf } from '../../names/person-name.js';
 import { LiveTrees } from '../../engine/trees/live-trees.js';
 import { readIntegrated } from './integrated-log.js';
 import type { Tree } from '../../kernel/tree.js';
-import { approvalDecider, ruleOfEntry } from '../../core/policy/approval-decider.js';
+import { approvalDecider, ruleOfEntry } from '../../core/policy/policy-features.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { EntryPlace, LedgerStore, TreeEntry } from '../../engine/ports/ledger/ledger-store.js';
 import type { ReadControl } from '../../engine/ports/pace.js';

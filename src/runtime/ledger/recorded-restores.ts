@@ -1,7 +1,7 @@
 // The restores that a ledger records. They explain why a ledger does not continue an older checkpoint of itself.
 
 import { nameInLedger } from '../../core/contract/entry-name.js';
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { parseOwnJson } from '../../core/contract/json.js';
 import type { Entry } from '../../core/contract/run/entry.js';
 import { InvariantError } from '../../core/errors.js';
 import type { LedgerStore, LogHead } from '../../engine/ports/ledger/ledger-store.js';

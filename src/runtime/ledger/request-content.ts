@@ -1,9 +1,8 @@
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
-import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
+import { isJsonObject, type JsonObject, parseOwnJson } from '../../core/contract/json.js';
 import type { RunContext } from '../../core/contract/run/run-context.js';
-import { approvalDigest } from '../../core/policy/approval-decider.js';
+import { approvalDigest } from '../../core/policy/policy-features.js';
 import type { Policy } from '../../core/policy/policy.js';
-import { authorizePaths } from '../../core/step/authorize-paths.js';
+import { authorizePaths } from '../../core/step/authorization.js';
 
 /** The request of a run that people may approve. */
 export interface ApprovedRequest {

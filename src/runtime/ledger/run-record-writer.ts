@@ -10,11 +10,10 @@
 //   R4. A failure is logged, and repeated with the next tree that ends or the next opening. A tree that cannot be
 //       folded is set aside, so that it does not block others.
 
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { parseOwnJson, canonicalJson } from '../../core/contract/json.js';
 import type { Entry } from '../../core/contract/run/entry.js';
 import { RunRecord } from '../../core/contract/run/run-record.js';
-import { isTerminal } from '../../core/contract/run/run-state.js';
+import { isTerminal } from '../../core/contract/run/run-context.js';
 import { isConforming } from '../../core/contract/validators.js';
 import { waitAtMost } from '../../engine/timers.js';
 import { InvariantError, LedgerError } from '../../core/errors.js';

@@ -6,7 +6,7 @@ import type { ArtifactRef } from '../../core/contract/artifact-ref.js';
 import type { AuditEvent } from '../../core/contract/run/audit-event.js';
 import type { Entry, RunCreated } from '../../core/contract/run/entry.js';
 import type { RunRecord } from '../../core/contract/run/run-record.js';
-import { stateAfterEvent, type RunState } from '../../core/contract/run/run-state.js';
+import { stateAfterEvent, type RunState } from '../../core/contract/run/run-context.js';
 
 const EVENT_IDS_MAX = 10_000;
 

@@ -2,7 +2,7 @@
 
 import type { Entry } from '../../core/contract/run/entry.js';
 import type { RunRecord } from '../../core/contract/run/run-record.js';
-import { isTerminal, OUTCOME_RESOLVED, type RunState } from '../../core/contract/run/run-state.js';
+import { isTerminal, OUTCOME_RESOLVED, type RunState } from '../../core/contract/run/run-context.js';
 import type { TreeEntry } from '../../engine/ports/ledger/ledger-store.js';
 import { RunRecords } from './run-records.js';
 import { parseStoredEntry, isRunEntry } from './stored-entry.js';

@@ -1,5 +1,5 @@
 import { nameInLedger, nameInTree } from '../../core/contract/entry-name.js';
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { parseOwnJson } from '../../core/contract/json.js';
 import type { Entry } from '../../core/contract/run/entry.js';
 import { missingFeature } from '../../core/contract/run/feature-vocabulary.js';
 import { isEntryBody } from '../../core/contract/validators.js';

@@ -3,7 +3,7 @@
 
 import { systemPace } from '../../system/system-pace.js';
 import { systemClock } from '../../system/system-clock.js';
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { parseOwnJson } from '../../core/contract/json.js';
 import { checkAvailable } from '../../core/contract/artifact-ref.js';
 import { Fold, readContentToFold } from '../../kernel/fold.js';
 import type { InspectionListener, Interpretation } from '../../kernel/interpreter/interpreter.js';

@@ -2,7 +2,7 @@
 // proofs become invalid and clients get new ones; nothing else is lost.
 
 import { createHmac, randomBytes } from 'node:crypto';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../core/contract/json.js';
 import { PolicyError } from '../../core/errors.js';
 import type { Secrets } from '../../core/contract/secrets.js';
 import { createFile, readSmallFile } from '../../system/files/small-file.js';

@@ -1,8 +1,7 @@
 // Reads and writes rows of targets, as steps for any of the databases.
 
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { type Json, type JsonObject, canonicalJson } from '../../core/contract/json.js';
 import type { EffectResult } from '../../core/contract/run/effect.js';
-import type { Json, JsonObject } from '../../core/contract/json.js';
 import type { RecordRead, RecordWrite } from '../../engine/ports/effects/records.js';
 import type { SqlResult, SqlSteps, SqlValue } from './sql-kysely.js';
 import { doneRecordResult, failedRecordResult, RecordRefusedError } from './sql-errors.js';

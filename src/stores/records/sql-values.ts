@@ -1,7 +1,6 @@
 // Converts values to columns and back. A value that would not come back unchanged is refused in both directions.
 
-import { type Json, readJson } from '../../core/contract/json.js';
-import { canonicalJson } from '../../core/contract/canonical-json.js';
+import { type Json, readJson, canonicalJson } from '../../core/contract/json.js';
 import { RecordRefusedError } from './sql-errors.js';
 import type { SqlDialect, SqlValue } from './sql-kysely.js';
 import type { Column } from './sql-table.js';

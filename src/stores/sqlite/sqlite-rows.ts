@@ -3,7 +3,7 @@
 
 import { nameInLedger } from '../../core/contract/entry-name.js';
 import { isUtf8 } from 'node:buffer';
-import { parseOwnJson } from '../../core/contract/json/own-json.js';
+import { parseOwnJson } from '../../core/contract/json.js';
 import type {
   StoredEntry,
   TreeAppend,

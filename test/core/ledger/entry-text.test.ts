@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { TSchema } from 'typebox';
-import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../src/core/contract/json.js';
 import { INPUT_SCHEMAS, type Entry, type EntryType } from '../../../src/core/contract/run/entry.js';
 import { ENTRY_BODIES, ENTRY_TYPES } from '../../fixtures/features.js';
 import { bodyText } from '../../../src/core/ledger/entry-text.js';

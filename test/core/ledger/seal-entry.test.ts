@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../src/core/contract/json.js';
 import { type Entry } from '../../../src/core/contract/run/entry.js';
 import { ENTRY_TYPES } from '../../fixtures/features.js';
 import { sealEntry } from '../../../src/core/ledger/entry-text.js';

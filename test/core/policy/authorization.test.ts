@@ -4,8 +4,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { Check } from 'typebox/value';
 import { AuditEvent } from '../../../src/core/contract/run/audit-event.js';
-import { childContext, type RunContext } from '../../../src/core/contract/run/run-context.js';
-import { RUN_KINDS } from '../../../src/core/contract/run/run-state.js';
+import { childContext, type RunContext, RUN_KINDS } from '../../../src/core/contract/run/run-context.js';
 import {
   authorizeAgent,
   authorizeOrchestrator,

@@ -6,7 +6,7 @@ import {
   grantingCallRules,
   installCallDecider,
   type CallRules,
-} from '../../../src/core/policy/calls.js';
+} from '../../../src/core/policy/policy-features.js';
 
 const CALL = { tool: 'mail.send', input: {} };
 const RULE: CallRule = { id: 'send', tools: ['mail.send'], decision: 'approval' };

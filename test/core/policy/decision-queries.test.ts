@@ -8,7 +8,7 @@ import {
   decisionPointsFor,
   decisionQueries,
   installDecisionPoints,
-} from '../../../src/core/policy/decision-queries.js';
+} from '../../../src/core/policy/policy-features.js';
 import { shippedPolicy } from '../../fixtures/shipped-policy.js';
 
 const POINT: DecisionPoint = {

@@ -3,9 +3,14 @@
 import { describe, expect, test } from '@jest/globals';
 import { CHECK_PHASES, phaseAfter, VALIDATION_CHECKS } from '../../../src/core/step/check-phases.js';
 import { PHASES } from '../../../src/core/contract/run/phase.js';
-import { AGENT_START_CHECKS, REQUEST_CHECKS } from '../../../src/core/policy/authorize-with-overlay.js';
-import { LANE_CHECKS, PRIVILEGED_CHECKS } from '../../../src/core/policy/authorize-run.js';
-import { RULE_IDS, findFirstDenial, indexOfCheck, type OrderedCheck } from '../../../src/core/policy/verdict.js';
+import {
+  LANE_CHECKS,
+  PRIVILEGED_CHECKS,
+  AGENT_START_CHECKS,
+  REQUEST_CHECKS,
+  findFirstDenial,
+} from '../../../src/core/policy/authorize-run.js';
+import { RULE_IDS, indexOfCheck, type OrderedCheck } from '../../../src/core/policy/verdict.js';
 import { APPROVAL_CHECK, STEP_CHECKS } from '../../../src/core/step/authorization.js';
 
 const ALLOWING = new Set(['orchestrator.pinned', 'agent.lane_granted', 'operator.not_limited', 'lane.granted']);

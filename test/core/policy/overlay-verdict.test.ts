@@ -19,8 +19,8 @@ import {
 import type { Person } from '../../../src/core/contract/person.js';
 import { isConforming } from '../../../src/core/contract/validators.js';
 import { personOf } from '../../../src/names/person-name.js';
-import { OVERLAY_UNUSABLE, overlayVerdict, withOverlay } from '../../../src/core/policy/authorize-with-overlay.js';
-import { allow, deny, type Verdict } from '../../../src/core/policy/verdict.js';
+import { OVERLAY_UNUSABLE, overlayVerdict, withOverlay } from '../../../src/core/policy/authorize-run.js';
+import { deny, type RuleId, type Verdict } from '../../../src/core/policy/verdict.js';
 
 const WORDS: Readonly<Record<OverlayMatcher, readonly [string, string, ...string[]]>> = {
   role_id: ['ROLE_A', 'ROLE_B'],
@@ -71,7 +71,9 @@ const denied: fc.Arbitrary<Verdict> = fc.constantFrom(
   { decision: 'deny', rule_id: 'quota.bytes', cause: 'QUOTA' },
   { decision: 'deny', rule_id: 'overlay.deny-1', cause: 'LANE' },
 );
-const allowed: fc.Arbitrary<Verdict> = fc.constantFrom(allow('lane.granted'), allow('agent.lane_granted'));
+const allowed: fc.Arbitrary<Verdict> = fc
+  .constantFrom<RuleId>('lane.granted', 'agent.lane_granted')
+  .map((rule_id) => ({ decision: 'allow', rule_id, cause: null }));
 
 const one = (given: Partial<ComparedRule>): OverlayFact => ({
   epoch: 1,

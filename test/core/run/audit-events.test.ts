@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { artifactRef } from '../../../src/core/contract/artifact-ref.js';
 import { OUTCOME_REASON_CHARS_MAX, type AuditEvent } from '../../../src/core/contract/run/audit-event.js';
-import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../src/core/contract/json.js';
 import type { RunCreated } from '../../../src/core/contract/run/entry.js';
 import type { RunContext } from '../../../src/core/contract/run/run-context.js';
 import { isEntryBody } from '../../../src/core/contract/validators.js';

@@ -5,7 +5,7 @@ import { createCatalogue, ACTIONS } from '../../../src/core/contract/policy/cata
 import type { Lane } from '../../../src/core/contract/policy/lanes.js';
 import type { Role } from '../../../src/core/contract/policy/roles.js';
 import { InvariantError } from '../../../src/core/errors.js';
-import { approvalDigest, approvalRuleFor, emptyBook } from '../../../src/core/policy/approval-decider.js';
+import { approvalDigest, approvalRuleFor, emptyBook } from '../../../src/core/policy/policy-features.js';
 import { countBallot, requestApproval } from '../../../src/features/approvals/approval-requests.js';
 import { EMPTY_LABEL } from '../../../src/core/policy/authorize-run.js';
 import type { Policy } from '../../../src/core/policy/policy.js';
@@ -16,9 +16,9 @@ import {
   STEP_CHECKS,
   UNDECIDED_AUTHORIZATION,
   type AuthorizationSubject,
+  PATH_CHECKS,
 } from '../../../src/core/step/authorization.js';
-import { PATH_CHECKS } from '../../../src/core/step/authorize-paths.js';
-import { mediatedContext, requestHash } from '../../../src/core/step/requests/mediated-request.js';
+import { mediatedContext, requestHash } from '../../../src/core/step/mediated-request.js';
 import { ANNA, REGISTERED } from '../../fixtures/governed.js';
 import { SANDBOX_AGENT, SANDBOX_FILES, testPolicy } from '../../fixtures/policy.js';
 import { RUN } from '../../fixtures/privileged.js';

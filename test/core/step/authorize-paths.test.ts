@@ -3,7 +3,7 @@ import { ACTIONS, type ActionName } from '../../../src/core/contract/policy/cata
 import { FAULTS } from '../../../src/core/contract/fault.js';
 import type { PathFact, RefusedKind, SandboxFacts } from '../../../src/core/contract/run/effect.js';
 import type { JsonObject } from '../../../src/core/contract/json.js';
-import { authorizePaths, gatherRequestFor, PATH_CHECKS } from '../../../src/core/step/authorize-paths.js';
+import { authorizePaths, gatherRequestFor, PATH_CHECKS } from '../../../src/core/step/authorization.js';
 import { policyWithExtensions, testPolicy } from '../../fixtures/policy.js';
 import { factsOf, fileFact } from './judge.js';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { ACTIONS } from '../../../src/core/contract/policy/catalogue.js';
 import { InvariantError } from '../../../src/core/errors.js';
-import { effectLimits, unprivilegedResult } from '../../../src/core/step/requests/mediated-request.js';
+import { effectLimits, unprivilegedResult } from '../../../src/core/step/mediated-request.js';
 import { testPolicy } from '../../fixtures/policy.js';
 
 describe('EXECUTE without an effect', () => {

@@ -7,8 +7,8 @@ import { sha256 } from '../../../src/core/contract/hash.js';
 import type { JsonObject } from '../../../src/core/contract/json.js';
 import type { Proposal } from '../../../src/core/contract/run/proposal.js';
 import type { Policy } from '../../../src/core/policy/policy.js';
-import { authorizePaths } from '../../../src/core/step/authorize-paths.js';
-import { unprivilegedResult } from '../../../src/core/step/requests/mediated-request.js';
+import { authorizePaths } from '../../../src/core/step/authorization.js';
+import { unprivilegedResult } from '../../../src/core/step/mediated-request.js';
 import {
   receive,
   parse,

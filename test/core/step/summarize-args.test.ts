@@ -2,9 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
 import { Compile } from 'typebox/compile';
 import { ACTIONS, type ActionDefinition } from '../../../src/core/contract/policy/catalogue.js';
-import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
+import { type Json, canonicalJson } from '../../../src/core/contract/json.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
-import type { Json } from '../../../src/core/contract/json.js';
 import { ArgsSummary } from '../../../src/core/contract/run/step-trace.js';
 import { summarizeArgs } from '../../../src/core/step/check-phases.js';
 

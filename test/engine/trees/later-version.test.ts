@@ -6,7 +6,7 @@ import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
 import { MemoryState } from '../../../src/stores/memory/memory-state.js';
 import { winstonLog } from '../../../src/system/winston-log.js';
 import { artifactRef, checkAvailable, type Artifact } from '../../../src/core/contract/artifact-ref.js';
-import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../src/core/contract/json.js';
 import type { OpenInput } from '../../../src/core/contract/run/entry.js';
 import { FLAGS } from '../../../machines/flags.js';
 import { foldTree } from '../../../src/engine/trees/fold-trees.js';

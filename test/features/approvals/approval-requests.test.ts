@@ -19,7 +19,7 @@ import {
   approvalRuleFor,
   emptyBook,
   type ApprovalPolicy,
-} from '../../../src/core/policy/approval-decider.js';
+} from '../../../src/core/policy/policy-features.js';
 import {
   APPROVAL_RULE_IDS,
   APPROVAL_RULES,

@@ -15,7 +15,7 @@ import {
   requestApproval,
   withoutVotes,
 } from '../../../src/features/approvals/approval-requests.js';
-import { emptyBook, type ApprovalPolicy } from '../../../src/core/policy/approval-decider.js';
+import { emptyBook, type ApprovalPolicy } from '../../../src/core/policy/policy-features.js';
 import { personNamed } from '../../fixtures/person.js';
 import { bareRole } from '../../core/policy/bare-policy.js';
 

@@ -5,7 +5,7 @@ import type { ApprovalBallot, ApprovalEntry } from '../../../src/core/contract/r
 import type { Person } from '../../../src/core/contract/person.js';
 import { personOf } from '../../../src/names/person-name.js';
 import { CONFUSABLES } from '../../../src/names/tables/confusables.js';
-import { emptyBook, type ApprovalPolicy } from '../../../src/core/policy/approval-decider.js';
+import { emptyBook, type ApprovalPolicy } from '../../../src/core/policy/policy-features.js';
 import { requestApproval, approvalStatus, countBallot } from '../../../src/features/approvals/approval-requests.js';
 import { checkIdentity } from '../../../src/features/approvals/voter-identity.js';
 import type { OidcIdentity } from '../../../src/core/contract/run/verified-identity.js';

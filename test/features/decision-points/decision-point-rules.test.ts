@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 import { sha256 } from '../../../src/core/contract/hash.js';
 import type { DecisionAnswer, DecisionFact, DecisionPoint } from '../../../src/core/contract/policy/decision-points.js';
 import type { RunContext } from '../../../src/core/contract/run/run-context.js';
-import { decisionPointDenial, decisionQueries, type QueriedStep } from '../../../src/core/policy/decision-queries.js';
+import { decisionPointDenial, decisionQueries, type QueriedStep } from '../../../src/core/policy/policy-features.js';
 import { readDecision } from '../../../src/features/decision-points/decision-point-rules.js';
 import { testPolicy } from '../../fixtures/policy.js';
 import '../../fixtures/decision-points.js';

@@ -3,7 +3,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { rmSync } from 'node:fs';
 import type { ArtifactRef } from '../../../src/core/contract/artifact-ref.js';
-import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../src/core/contract/json.js';
 import type { Entry } from '../../../src/core/contract/run/entry.js';
 import { signCheckpoint } from '../../../src/core/ledger/proof/checkpoint.js';
 import { EMPTY_HEAD, extendHead, leafHash } from '../../../src/core/ledger/proof/merkle.js';

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { basename, dirname } from 'node:path';
 import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
 import { ExportBundle } from '../../../src/core/contract/evidence/export-bundle.js';
-import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../src/core/contract/json.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
 import { RunRecord } from '../../../src/core/contract/run/run-record.js';
 import { isConforming } from '../../../src/core/contract/validators.js';

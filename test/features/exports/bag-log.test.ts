@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { openBagFolder } from '../../../src/features/exports/bag/bag-folder.js';
 import { artifactRef } from '../../../src/core/contract/artifact-ref.js';
 import type { BagEntry, BagProof } from '../../../src/core/contract/evidence/bag-proof.js';
-import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../src/core/contract/json.js';
 import { NO_PREV, type Entry, type StartRunInput } from '../../../src/core/contract/run/entry.js';
 import type { ExportBundle } from '../../../src/core/contract/evidence/export-bundle.js';
 import { checkpointText } from '../../../src/core/ledger/proof/checkpoint.js';

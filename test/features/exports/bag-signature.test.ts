@@ -6,7 +6,7 @@ import {
   type BagEntry,
   type BagProof,
 } from '../../../src/core/contract/evidence/bag-proof.js';
-import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../src/core/contract/json.js';
 import type { ExportBundle } from '../../../src/core/contract/evidence/export-bundle.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
 import { BagError } from '../../../src/core/errors.js';

@@ -2,7 +2,7 @@
 
 import { expect } from '@jest/globals';
 import type { AuditEvent } from '../../../src/core/contract/run/audit-event.js';
-import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../src/core/contract/json.js';
 import type { ExportBundle } from '../../../src/core/contract/evidence/export-bundle.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
 import type { RunRecord } from '../../../src/core/contract/run/run-record.js';

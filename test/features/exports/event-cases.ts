@@ -1,7 +1,7 @@
 // Faults in the events of a bag.
 
 import type { AuditEvent } from '../../../src/core/contract/run/audit-event.js';
-import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../src/core/contract/json.js';
 import { EXPORT_BAG_LIMITS } from '../../../src/features/exports/bag-format.js';
 import { RUNS, AUDIT, manifest, lines, event, text, all, swapped, notLast, type BundleCase } from './bundle-changes.js';
 import { TREE, SECOND } from './material.js';

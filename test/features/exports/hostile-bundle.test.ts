@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { AuditEvent } from '../../../src/core/contract/run/audit-event.js';
-import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../src/core/contract/json.js';
 import { BagError } from '../../../src/core/errors.js';
 import { ExportBagFindings } from '../../../src/features/exports/verify/bag-report.js';
 import { EXPORT_BAG_LIMITS } from '../../../src/features/exports/bag-format.js';

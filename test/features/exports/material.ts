@@ -8,7 +8,7 @@ import { openBagZip } from '../../../src/features/exports/bag/bag-zip.js';
 import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
 import { artifactRef, type Artifact } from '../../../src/core/contract/artifact-ref.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
-import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../src/core/contract/json.js';
 import type { AuditEvent } from '../../../src/core/contract/run/audit-event.js';
 import type { Entry, RunCreated } from '../../../src/core/contract/run/entry.js';
 import type { LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';

@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { OUTCOMES, type Outcome } from '../../../src/core/contract/run/phase.js';
-import { buildResponse, type Exposure, type StepResponse } from '../../../src/core/contract/run/response.js';
+import { type Exposure, type StepResponse } from '../../../src/core/contract/run/response.js';
+import { buildResponse } from '../../../src/core/step/concluded-step.js';
 import {
   countResponse,
   finalResponseOf,

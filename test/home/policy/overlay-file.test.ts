@@ -28,7 +28,7 @@ import {
 } from '../../../src/home/policy/overlay-file.js';
 import { readOverlay, writeOverlay, type OverlayChange } from '../../../src/home/policy/overlay-writer.js';
 import { openSigningKey, readVerifyingKey, type SigningKey } from '../../../src/stores/keys/signing-key.js';
-import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../src/core/contract/json.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
 import { OverlayFact, type Overlay, type OverlayRule } from '../../../src/core/contract/policy/overlay.js';
 import { isConforming } from '../../../src/core/contract/validators.js';

@@ -1,7 +1,7 @@
 // A request that its lane withholds while it waits for approval: over HTTP only approvers see it.
 
 import { afterEach, expect, test } from '@jest/globals';
-import { CONTENT_READ } from '../../../src/core/contract/run/run-state.js';
+import { CONTENT_READ } from '../../../src/core/contract/run/run-context.js';
 import type { Right } from '../../../src/core/contract/token.js';
 import { ApprovalsClient } from '../../../src/interfaces/inspector/page/data/approvals-client.js';
 import { HttpFeed } from '../../../src/interfaces/inspector/page/data/http-feed.js';

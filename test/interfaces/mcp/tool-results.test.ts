@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '../../../src/core/contract/json.js';
-import { buildResponse } from '../../../src/core/contract/run/response.js';
+import { buildResponse } from '../../../src/core/step/concluded-step.js';
 import { toStepResult } from '../../../src/interfaces/mcp/tool-results.js';
 
 const answered = (result: JsonObject) =>

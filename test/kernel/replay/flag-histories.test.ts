@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import type { Entry } from '../../../src/core/contract/run/entry.js';
-import { OUTCOME_RESOLVED } from '../../../src/core/contract/run/run-state.js';
+import { OUTCOME_RESOLVED } from '../../../src/core/contract/run/run-context.js';
 import type { LedgerReader } from '../../../src/runtime/ledger/ledger-reader.js';
 import { readGolden } from '../../fixtures/golden-history.js';
 

@@ -3,9 +3,8 @@
 import { describe, expect, test } from '@jest/globals';
 import type { AnyStateMachine, AnyStateNode } from 'xstate';
 import { createMachines, machineDefinitions } from '../../../machines/index.js';
-import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
+import { type JsonObject, canonicalJson } from '../../../src/core/contract/json.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
-import type { JsonObject } from '../../../src/core/contract/json.js';
 import { machineChartOf, chartsOf } from '../../../src/kernel/replay/machine-chart.js';
 import { testPolicy } from '../../fixtures/policy.js';
 

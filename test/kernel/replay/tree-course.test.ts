@@ -8,7 +8,7 @@ import type { AnyStateNode, AnyTransitionDefinition, InspectionEvent } from 'xst
 import { artifactRef, type StoredArtifact } from '../../../src/core/contract/artifact-ref.js';
 import type { Course } from '../../../src/core/contract/inspection/inspection.js';
 import { stepId } from '../../../machines/agent.js';
-import { edgeId } from '../../../src/kernel/interpreter/compiled-machine.js';
+import { edgeId } from '../../../src/kernel/interpreter/table-driven-actors.js';
 import { Tree } from '../../../src/kernel/tree.js';
 import { readDefinitionCharts, TreeCourse } from '../../../src/kernel/replay/tree-course.js';
 import { CourseCache, foldUpTo } from '../../../src/kernel/replay/course-cache.js';

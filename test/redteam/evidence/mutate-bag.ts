@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import type { BagEntry, BagProof } from '../../../src/core/contract/evidence/bag-proof.js';
-import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../src/core/contract/json.js';
 import type { ExportBundle } from '../../../src/core/contract/evidence/export-bundle.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
 import { checkpointText } from '../../../src/core/ledger/proof/checkpoint.js';

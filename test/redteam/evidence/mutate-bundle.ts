@@ -1,6 +1,6 @@
 // Mutations of evidence bundles that know their structure, and what is signed again after each.
 
-import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../src/core/contract/json.js';
 import type { NoteSigner } from '../../../src/core/ledger/proof/signed-note.js';
 import { linesIn, rechainedLines, signedBundle, withheldLine, type Line } from '../../fixtures/forged-evidence.js';
 import type { Draw } from './draw.js';

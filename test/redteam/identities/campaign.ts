@@ -4,9 +4,9 @@
 import type { ApprovalBallot } from '../../../src/core/contract/run/approval.js';
 import type { OverlayFact } from '../../../src/core/contract/policy/overlay.js';
 import { compareNames } from '../../../src/core/contract/person.js';
-import { emptyBook, type ApprovalPolicy } from '../../../src/core/policy/approval-decider.js';
+import { emptyBook, type ApprovalPolicy } from '../../../src/core/policy/policy-features.js';
 import { requestApproval, approvalStatus, countBallot } from '../../../src/features/approvals/approval-requests.js';
-import { overlayVerdict } from '../../../src/core/policy/authorize-with-overlay.js';
+import { overlayVerdict } from '../../../src/core/policy/authorize-run.js';
 import { Random } from '../../simulation/random.js';
 import type { RedteamResult } from '../campaign-runner.js';
 import { drawSpelling, KNOWN_NAMES, SPELLING_KINDS, tableSpellings, type Spelling } from './spellings.js';

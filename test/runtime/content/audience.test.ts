@@ -7,7 +7,7 @@ import { overlayFiles } from '../../../src/home/policy/overlay-file.js';
 import { writeOverlay } from '../../../src/home/policy/overlay-writer.js';
 import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
 import { isWithheld, type StoredArtifact } from '../../../src/core/contract/artifact-ref.js';
-import { CONTENT_READ } from '../../../src/core/contract/run/run-state.js';
+import { CONTENT_READ } from '../../../src/core/contract/run/run-context.js';
 import type { LedgerStore, TreeEntry } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { OBSERVERS, type Audience } from '../../../src/runtime/content/audience.js';
 import { ContentReader } from '../../../src/runtime/content/content-reader.js';

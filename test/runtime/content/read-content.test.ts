@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { sha256 } from '../../../src/core/contract/hash.js';
-import { CONTENT_READ } from '../../../src/core/contract/run/run-state.js';
+import { CONTENT_READ } from '../../../src/core/contract/run/run-context.js';
 import type { Entry } from '../../../src/core/contract/run/entry.js';
 import { Bench } from '../../fixtures/bench.js';
 import { proposal } from '../../fixtures/tree.js';

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
-import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../src/core/contract/json.js';
 import { type ArtifactRef } from '../../../src/core/contract/artifact-ref.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
 import { WRITE_MODES } from '../../../src/core/contract/policy/lanes.js';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
 import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
 import { MemoryState } from '../../../src/stores/memory/memory-state.js';
-import { canonicalJson } from '../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../src/core/contract/json.js';
 import type { Entry } from '../../../src/core/contract/run/entry.js';
 import { RunRecord } from '../../../src/core/contract/run/run-record.js';
 import { isConforming } from '../../../src/core/contract/validators.js';

@@ -6,7 +6,7 @@ import Type, { type Static } from 'typebox';
 import { formatHeader, refuseOtherFormat, type FileFormat } from '../file-format.js';
 import { isJsonObject, type Json } from '../json.js';
 import { ARTIFACT_KINDS, WITHHOLDING_REASONS } from '../artifact-ref.js';
-import { RUN_KINDS, RUN_STATES } from '../run/run-state.js';
+import { RUN_KINDS, RUN_STATES } from '../run/run-context.js';
 import { closed, Nullable, OneOf, RunId, Sha256 } from '../shapes.js';
 
 /** Limit of the first line: a key with its history, and a checkpoint. */

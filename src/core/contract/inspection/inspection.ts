@@ -6,7 +6,7 @@
 import type { EntryType } from '../run/entry.js';
 import type { PolicyCoverage } from '../evidence/coverage-proof.js';
 import type { NEEDS_APPROVAL } from './needs-approval.js';
-import type { RunKind, RunState } from '../run/run-state.js';
+import type { RunKind, RunState } from '../run/run-context.js';
 import type { Outcome } from '../run/phase.js';
 
 /** Identifies a ledger. A page never mixes data of two `ledger_id`s. */

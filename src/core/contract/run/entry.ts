@@ -6,7 +6,7 @@ import { AuditEvent } from './audit-event.js';
 import { Limits } from './budget.js';
 import { Label } from '../policy/labels.js';
 import { EXPOSURES } from './response.js';
-import { RUN_KINDS } from './run-state.js';
+import { RUN_KINDS } from './run-context.js';
 import {
   Actor,
   CaseId,

@@ -18,10 +18,7 @@ export const OUTCOMES = ['SUCCESS', 'VALIDATION_ERROR', 'DENIED', 'EXECUTION_ERR
 /** One of `OUTCOMES`. */
 export type Outcome = (typeof OUTCOMES)[number];
 
-/** The decision of S2-07 and S2-08: whether every check passed. A failed execution was still allowed (C01). */
+/** The decision of S2-07 and S2-08: whether every check passed. */
 export const DECISIONS = ['ALLOW', 'DENY'] as const;
 /** One of `DECISIONS`. */
 export type StepDecision = (typeof DECISIONS)[number];
-
-export const stepDecisionOf = (outcome: Outcome): StepDecision =>
-  outcome === 'SUCCESS' || outcome === 'EXECUTION_ERROR' ? 'ALLOW' : 'DENY';

@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox';
 import { FAULT_CODES, type FaultCode } from '../fault.js';
 import type { JsonObject } from '../json.js';
-import { stepDecisionOf, DECISIONS, OUTCOMES, type Outcome } from './phase.js';
+import { DECISIONS, OUTCOMES, type Outcome } from './phase.js';
 import { closed, Nullable, OneOf } from '../shapes.js';
 
 /**
@@ -74,15 +74,4 @@ export interface ResponseParts {
   readonly outcome: Outcome;
   readonly result: JsonObject | null;
   readonly error: StepError | null;
-}
-
-/** The response for an agent of the given exposure, with the keys in the order of the contract. */
-export function buildResponse(parts: ResponseParts, exposure: Exposure): StepResponse {
-  const { proposal_id, action, outcome, result, error } = parts;
-  if (exposure === 'decision') return { proposal_id, action, decision: stepDecisionOf(outcome), result };
-  return { proposal_id, action, outcome, result, error: error === null ? null : shownError(error, exposure) };
-}
-
-function shownError({ error_code, message, explanation = null }: StepError, exposure: Exposure): StepError {
-  return exposure === 'explained' ? { error_code, message, explanation } : { error_code, message };
 }

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { ArtifactRef } from '../artifact-ref.js';
-import { RUN_KINDS, RUN_STATES } from './run-state.js';
+import { RUN_KINDS, RUN_STATES } from './run-context.js';
 import {
   Actor,
   CaseId,

@@ -1,11 +1,9 @@
 // Checks everything that a stored entry shows on its own: text, envelope, columns, hash and body.
 
 import Type, { type Static } from 'typebox';
-import { parseOwnJson } from '../../contract/json/own-json.js';
-import { canonicalJson } from '../../contract/canonical-json.js';
+import { isJsonObject, parseOwnJson, canonicalJson } from '../../contract/json.js';
 import { entrySchema, inputSchema, type EntryType } from '../../contract/run/entry.js';
 import { missingFeature } from '../../contract/run/feature-vocabulary.js';
-import { isJsonObject } from '../../contract/json.js';
 import { closed, Sha256 } from '../../contract/shapes.js';
 import { isConforming, isEntryBody } from '../../contract/validators.js';
 import { InvariantError } from '../../errors.js';

@@ -1,11 +1,10 @@
 // Checks the stored records of runs whose tree has ended (S4-08, S4-43). They are derived data: each record must match
 // the entries before the seq at which it was stored.
 
-import { parseOwnJson } from '../../contract/json/own-json.js';
-import { canonicalJson } from '../../contract/canonical-json.js';
+import { parseOwnJson, canonicalJson } from '../../contract/json.js';
 import type { Entry } from '../../contract/run/entry.js';
 import { RunRecord } from '../../contract/run/run-record.js';
-import { isTerminal } from '../../contract/run/run-state.js';
+import { isTerminal } from '../../contract/run/run-context.js';
 import { isConforming } from '../../contract/validators.js';
 import { LedgerError } from '../../errors.js';
 import type { StoredEntry, StoredRecords } from '../readable-ledger.js';

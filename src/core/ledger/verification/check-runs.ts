@@ -9,7 +9,7 @@ import {
   type ReportInput,
   type ResultInput,
 } from '../../contract/run/entry.js';
-import { TRANSITION_REFUSED } from '../../contract/run/run-state.js';
+import { TRANSITION_REFUSED } from '../../contract/run/run-context.js';
 import type { StepTrace } from '../../contract/run/step-trace.js';
 import type { LedgerFinding, PlacedFinding } from './ledger-problem.js';
 import { finding, isRemark, isVote, RunLifecycle, type UntracedProposal } from './run-lifecycle.js';

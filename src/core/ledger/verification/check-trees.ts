@@ -2,7 +2,7 @@
 // decisions about a case use that list, so it is verified against the log.
 
 import { isOpeningInput, type Entry } from '../../contract/run/entry.js';
-import { isTerminal, stateAfterEvent } from '../../contract/run/run-state.js';
+import { isTerminal, stateAfterEvent } from '../../contract/run/run-context.js';
 import type { ReadableLedger, StoredEntry, TreeSummary } from '../readable-ledger.js';
 import type { CheckedEntry } from './check-entry.js';
 import type { LedgerFinding } from './ledger-problem.js';

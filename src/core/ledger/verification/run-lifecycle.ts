@@ -9,7 +9,7 @@ import {
   RUN_STATES,
   type RunKind,
   type RunState,
-} from '../../contract/run/run-state.js';
+} from '../../contract/run/run-context.js';
 import type { LedgerFinding, LedgerRule } from './ledger-problem.js';
 
 /** The lifecycle of S4 §3, as a literal. */

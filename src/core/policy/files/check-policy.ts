@@ -14,9 +14,7 @@ import {
 } from '../../contract/policy/pins.js';
 import { RolesPolicy } from '../../contract/policy/roles.js';
 import { PolicyError } from '../../errors.js';
-import { approvalDecider } from '../approval-decider.js';
-import { callDecider } from '../calls.js';
-import { conditionLanguage } from '../conditions.js';
+import { conditionLanguage, callDecider, approvalDecider } from '../policy-features.js';
 import type { PolicyFinding } from './policy-finding.js';
 import { findInconsistencies, type PolicyParts } from './policy-consistency.js';
 import { readPolicyFile, type NamedPolicyFile } from './read-policy-file.js';

@@ -10,7 +10,7 @@ import { OPERATOR_SUBJECTS } from '../../contract/run/operator-act.js';
 import type { RolesPolicy } from '../../contract/policy/roles.js';
 import { quoteForMessage } from '../../contract/finding-text.js';
 import type { CONSISTENCY_RULES } from './policy-finding.js';
-import { decisionPointRules } from '../decision-queries.js';
+import { decisionPointRules } from '../policy-features.js';
 import { isProhibition, PROHIBITION_NAMES } from '../authorize-run.js';
 
 /** The three files, each valid by its schema. */

@@ -4,7 +4,7 @@ import type { CountedAction, Counter } from './counters-policy.js';
 import type { CounterQuery, UncountableReason } from '../../../core/contract/run/counter-fact.js';
 import { lookOf } from '../../../core/contract/person.js';
 import type { RunContext } from '../../../core/contract/run/run-context.js';
-import type { ConditionedPolicy, ConditionedStep } from '../../../core/policy/conditions.js';
+import type { ConditionedPolicy, ConditionedStep } from '../../../core/policy/policy-features.js';
 import { argumentAt, namedArguments } from '../../../core/policy/read-argument.js';
 
 /** What the file of counters says. Core has only their names: `loadCounters` is the only source of counters. */

@@ -6,7 +6,7 @@ import { CountersPolicy, type CountedAction, type Counter } from './counters-pol
 import { conditionActions, isStep, type ConditionAction } from '../condition-schema.js';
 import type { RecordShape, ValueShape } from '../value-shape.js';
 import { readPolicyFile, type NamedPolicyFile } from '../../../core/policy/files/read-policy-file.js';
-import type { Counters } from '../../../core/policy/conditions.js';
+import type { Counters } from '../../../core/policy/policy-features.js';
 import type { PolicyFinding } from '../../../core/policy/files/policy-finding.js';
 import { isTimeZone } from './window-start.js';
 

@@ -3,10 +3,9 @@
 
 import { infoValuesOf } from '../bagit/bag-info.js';
 import type { AuditEvent } from '../../../core/contract/run/audit-event.js';
-import { canonicalJson } from '../../../core/contract/canonical-json.js';
+import { isJsonObject, type JsonObject, scanJson, canonicalJson } from '../../../core/contract/json.js';
 import type { ExportBundle } from '../../../core/contract/evidence/export-bundle.js';
 import type { Entry, StartRunInput } from '../../../core/contract/run/entry.js';
-import { isJsonObject, type JsonObject, scanJson } from '../../../core/contract/json.js';
 import type { ApprovalRuleId } from '../../../core/contract/run/approval-rules.js';
 import { quoteExcerpt } from './bag-report.js';
 import { ROOT_LABEL, RUN_LABEL } from '../bag-manifest.js';

@@ -1,5 +1,5 @@
 import type { AuditEvent } from '../../../core/contract/run/audit-event.js';
-import { canonicalJson } from '../../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../../core/contract/json.js';
 import { NO_PREV, type RunCreated } from '../../../core/contract/run/entry.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import type { RunRecord } from '../../../core/contract/run/run-record.js';

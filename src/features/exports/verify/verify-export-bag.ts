@@ -3,7 +3,7 @@
 
 import { infoValuesOf, parseBagInfo, type InfoElement } from '../bagit/bag-info.js';
 import { inspectBag, type BagReport } from '../bagit/verify-bag.js';
-import { parseOwnJson } from '../../../core/contract/json/own-json.js';
+import { parseOwnJson } from '../../../core/contract/json.js';
 import { CHECKPOINT_CHARACTERS_MAX } from '../../../core/contract/evidence/bag-proof.js';
 import { ExportBundle } from '../../../core/contract/evidence/export-bundle.js';
 import { BagError } from '../../../core/errors.js';

@@ -1,7 +1,7 @@
 // Decides a call of a tool by the call rules of its lane.
 
 import type { CallRule } from '../../../core/contract/policy/call-rules.js';
-import type { CallDecider, CallRules, JudgedCall } from '../../../core/policy/calls.js';
+import type { CallDecider, CallRules, JudgedCall } from '../../../core/policy/policy-features.js';
 import { callParts, type CallPart } from './call-parts.js';
 import { hasOnlyOptions } from './command-options.js';
 import { matchesGlob, matchesGlobInAnyCase } from './glob.js';

@@ -1,8 +1,7 @@
 // How Codex names a hook and its trusted state in config.toml: compared with the answers of its app-server, 0.169.
 
-import { canonicalJson } from '../../../core/contract/canonical-json.js';
+import { type Json, type JsonObject, canonicalJson } from '../../../core/contract/json.js';
 import { sha256 } from '../../../core/contract/hash.js';
-import type { Json, JsonObject } from '../../../core/contract/json.js';
 
 /** The time limit of a hook that states none, in seconds. */
 const TIMEOUT_S = 600;

@@ -1,7 +1,7 @@
 // How well a session of a coding agent was covered: its calls that were decided, and what is known of their outcomes.
 // The page and the command count it from the same rows.
 
-import { isTerminal } from '../../../core/contract/run/run-state.js';
+import { isTerminal } from '../../../core/contract/run/run-context.js';
 import { AS_REPORTED } from '../../../core/contract/inspection/as-reported.js';
 import { NEEDS_APPROVAL } from '../../../core/contract/inspection/needs-approval.js';
 import type { EventRow } from '../../../core/contract/inspection/inspection.js';

@@ -3,7 +3,7 @@
 
 import type { CallRule } from '../../../core/contract/policy/call-rules.js';
 import type { JsonObject } from '../../../core/contract/json.js';
-import type { CallRules, JudgedCall } from '../../../core/policy/calls.js';
+import type { CallRules, JudgedCall } from '../../../core/policy/policy-features.js';
 import { beginsWith, decideCall, isNamedBy, matchesHost } from '../calls/call-decision.js';
 import type { CallPart } from '../calls/call-parts.js';
 import { matchesGlob, matchesGlobInAnyCase } from '../calls/glob.js';

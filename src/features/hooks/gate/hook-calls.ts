@@ -1,14 +1,12 @@
 // Calls of coding agents as proposals, and the reports of their outcomes (U-08 to U-10).
 
-import { parseOwnJson } from '../../../core/contract/json/own-json.js';
+import { type JsonObject, parseOwnJson, canonicalJson } from '../../../core/contract/json.js';
 import { sha256 } from '../../../core/contract/hash.js';
-import type { JsonObject } from '../../../core/contract/json.js';
 import type { DetailedResponse } from '../../../core/contract/run/response.js';
 import type { StepTrace } from '../../../core/contract/run/step-trace.js';
 import type { ReportMatch } from '../../../core/contract/run/report-origin.js';
 import type { TreeEngine } from '../../../engine/tree-engine.js';
 import { RunError } from '../../../core/errors.js';
-import { canonicalJson } from '../../../core/contract/canonical-json.js';
 import { UNDECIDED_INPUT, UNGATED_INPUT } from '../comparisons/call-labels.js';
 import { totalOf, type UndecidedCounts } from '../undecided-calls.js';
 import { proposalIdOf, type CallKey } from '../call-id.js';

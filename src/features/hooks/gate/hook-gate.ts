@@ -5,8 +5,7 @@
 //   G2. Nothing of an event is recorded before its secrets are removed.
 //   G3. A decision waits for no report of another call.
 
-import { canonicalJson } from '../../../core/contract/canonical-json.js';
-import type { JsonObject } from '../../../core/contract/json.js';
+import { type JsonObject, canonicalJson } from '../../../core/contract/json.js';
 import { DEFAULT_SECRETS, type SecretPattern } from '../../../core/contract/policy/secret-patterns.js';
 import { RunError, usageError } from '../../../core/errors.js';
 import { callDigest } from '../call-id.js';

@@ -2,12 +2,11 @@
 // that was refused, and what its lane allows. The model may see its policy, but never the content of other runs.
 
 import type { StepTrace } from '../../../core/contract/run/step-trace.js';
-import { approvalRuleFor } from '../../../core/policy/approval-decider.js';
+import { type CallRules, type JudgedCall, approvalRuleFor } from '../../../core/policy/policy-features.js';
 import { allowedInstead, matchingPatterns } from './allowed-instead.js';
 import { beginsWith, decideCall } from '../calls/call-decision.js';
 import type { CallPart } from '../calls/call-parts.js';
 import { otherOptions } from '../calls/command-options.js';
-import type { CallRules, JudgedCall } from '../../../core/policy/calls.js';
 import type { Policy } from '../../../core/policy/policy.js';
 
 const REASON_CHARS_MAX = 1_000;

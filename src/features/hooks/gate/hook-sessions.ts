@@ -2,7 +2,7 @@
 // run of that tree, and each subagent is another one. The id of a tree follows from the session and from the number of
 // trees before it, so that every process finds it without a memory of its own.
 
-import { canonicalJson } from '../../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../../core/contract/json.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import { toRecordedScopeValue } from '../../../core/contract/free-text.js';
 import type { TreeEngine } from '../../../engine/tree-engine.js';

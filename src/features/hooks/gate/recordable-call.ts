@@ -2,9 +2,8 @@
 // recorded, and the client executes what it has asked about. So a call whose decided parts had a secret names them, and
 // has no reading; a secret in any other text is only removed.
 
-import { canonicalJson } from '../../../core/contract/canonical-json.js';
+import { isJsonObject, type Json, type JsonObject, canonicalJson } from '../../../core/contract/json.js';
 import { sha256 } from '../../../core/contract/hash.js';
-import { isJsonObject, type Json, type JsonObject } from '../../../core/contract/json.js';
 import type { SecretPattern } from '../../../core/contract/policy/secret-patterns.js';
 import type { Dialect } from '../dialect.js';
 import type { HookEvent, NativeCall, ReportedOutcome } from '../hook-event.js';

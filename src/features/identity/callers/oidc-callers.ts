@@ -3,7 +3,7 @@
 
 import { hash } from 'node:crypto';
 import { isSignedToken, readTokenHead } from '../provider/signed-token.js';
-import { canonicalJson } from '../../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../../core/contract/json.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import { AuthenticationContext } from '../../../core/contract/policy/identities.js';
 import type { OidcIdentity } from '../../../core/contract/run/verified-identity.js';

@@ -1,7 +1,7 @@
 // Applies the turn of a session: emits its events and its answer, and gives orders to its orchestrator runs.
 
 import type { ArtifactRef } from '../../../core/contract/artifact-ref.js';
-import { canonicalJson } from '../../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../../core/contract/json.js';
 import type { OverlayFact } from '../../../core/contract/policy/overlay.js';
 import { activationContext, type RunContext } from '../../../core/contract/run/run-context.js';
 import { authorizeOrchestrator, EMPTY_LABEL } from '../../../core/policy/authorize-run.js';

@@ -2,7 +2,7 @@
 
 import { type ArtifactRef } from '../../../core/contract/artifact-ref.js';
 import { sha256 } from '../../../core/contract/hash.js';
-import { canonicalJson } from '../../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../../core/contract/json.js';
 import type { NextStep } from '../contract/session-answer.js';
 import type { SessionSpec } from '../contract/session-spec.js';
 

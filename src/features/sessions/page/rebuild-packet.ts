@@ -1,7 +1,7 @@
 // Rebuilds a packet from its materials and compares it with its hash. So the page shows what the agent received, or
 // says that it does not. Materials are content: a service records readings of them.
 
-import { canonicalJson } from '../../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../../core/contract/json.js';
 import type { Packet, PacketMaterial } from '../../../interfaces/inspector/contract/session-view.js';
 import { stepPacket, type GateFinding, type NextStep, type SessionSpec } from '../contract/step-packet.js';
 import { hex, type Hash } from '../../../interfaces/inspector/page/worker/compact-range.js';

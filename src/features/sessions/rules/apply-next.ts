@@ -3,8 +3,7 @@
 
 import type { CommandOf } from '../contract/session-command.js';
 import type { SessionAnswer } from '../contract/session-answer.js';
-import { canonicalJson } from '../../../core/contract/canonical-json.js';
-import type { JsonObject } from '../../../core/contract/json.js';
+import { type JsonObject, canonicalJson } from '../../../core/contract/json.js';
 import { sessionAnswer, rejectionAnswer } from './command-answer.js';
 import { gateRecord, isPassingVerdict, reopenGate, countFailedCycle } from './gate.js';
 import { stepEventFields, countFailedAttempt, createPauseStep, applyNextAction } from './issue-step.js';

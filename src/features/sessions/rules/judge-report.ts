@@ -1,9 +1,8 @@
 // Judges a report from an agent. Every check precedes every change (C64): a rejected report leaves the step outstanding
 // and its proof valid.
 
-import { canonicalJson } from '../../../core/contract/canonical-json.js';
+import { type JsonObject, canonicalJson } from '../../../core/contract/json.js';
 import { sha256 } from '../../../core/contract/hash.js';
-import type { JsonObject } from '../../../core/contract/json.js';
 import { REPORTED_STEP_TYPES, type GateEvidence, type ReportedStepType } from '../contract/session.js';
 import type { SessionErrorCode } from '../contract/session-answer.js';
 import { StepReport, type ReportShape } from '../contract/session-report.js';

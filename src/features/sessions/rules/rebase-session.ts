@@ -1,7 +1,7 @@
 // Continues a paused or failed session with another version of its spec. `planRebase` decides what stays completed and
 // which phases must be checked again; `rebaseSession` applies the plan to the session.
 
-import { canonicalJson } from '../../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../../core/contract/json.js';
 import type { CommandOf } from '../contract/session-command.js';
 import {
   isVerifyTask,

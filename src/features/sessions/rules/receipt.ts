@@ -1,9 +1,8 @@
 // Verifies the receipt of a verification (S3-24, S3-28). The platform issues receipts and accepts only its own. Anyone
 // who receives a receipt later can compare it with the command and the output.
 
-import { canonicalJson } from '../../../core/contract/canonical-json.js';
+import { isJsonObject, canonicalJson } from '../../../core/contract/json.js';
 import { sha256 } from '../../../core/contract/hash.js';
-import { isJsonObject } from '../../../core/contract/json.js';
 import { VerificationReceipt } from '../contract/session.js';
 import { isConforming } from '../../../core/contract/validators.js';
 

@@ -1,4 +1,4 @@
-import { parseOwnJson } from '../../../core/contract/json/own-json.js';
+import { parseOwnJson } from '../../../core/contract/json.js';
 // Finds the lines of JSON pointers in a text, for the author who corrects it. Only for texts that the strict reader has
 // accepted: it bounds their depth.
 

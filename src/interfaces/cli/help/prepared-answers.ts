@@ -1,4 +1,4 @@
-import { parseOwnJson } from '../../../core/contract/json/own-json.js';
+import { parseOwnJson } from '../../../core/contract/json.js';
 // Help and version without loading the commands: the build has prepared the texts. A person who looks up an option
 // should not wait for everything else.
 

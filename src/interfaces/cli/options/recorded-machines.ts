@@ -1,8 +1,7 @@
 // Finds machine definitions by name: a recorded hash, a run, a file, or the present definitions.
 
 import { usageError } from '../../../core/errors.js';
-import { parseOwnJson } from '../../../core/contract/json/own-json.js';
-import type { JsonObject } from '../../../core/contract/json.js';
+import { type JsonObject, parseOwnJson } from '../../../core/contract/json.js';
 import { loadAllFeatures } from '../../../core/contract/run/feature-vocabulary.js';
 import { definitionsOf, newTreeFlags } from '../../../kernel/pinned-policy.js';
 import { installedFeatures } from '../../../kernel/tree-feature.js';

@@ -1,7 +1,7 @@
 // Which run trees `turnpike runs` lists.
 
 import type { RunRecord } from '../../../core/contract/run/run-record.js';
-import { RUN_STATES, type RunState } from '../../../core/contract/run/run-state.js';
+import { RUN_STATES, type RunState } from '../../../core/contract/run/run-context.js';
 import { commandUsageError, quoteArgument } from '../arguments.js';
 import type { CliCommand, CommandArguments, CommandOption } from '../command.js';
 

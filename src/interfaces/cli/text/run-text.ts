@@ -3,10 +3,9 @@
 import { nameInTree } from '../../../core/contract/entry-name.js';
 import type { AuditEvent } from '../../../core/contract/run/audit-event.js';
 import type { RunRecord } from '../../../core/contract/run/run-record.js';
-import type { RunState } from '../../../core/contract/run/run-state.js';
+import { rootRunIdOf, type RunState } from '../../../core/contract/run/run-context.js';
 import type { StepTrace } from '../../../core/contract/run/step-trace.js';
 import { type RunTree, type Settlement } from '../../../runtime/ledger/ledger-reader.js';
-import { rootRunIdOf } from '../../../core/contract/run/run-context.js';
 import { escapeText, shortenText, table, type TextCell, type Colour, type Paint } from './terminal.js';
 
 /** The number of children that a tree shows per run. Of more, it shows the count per state. */

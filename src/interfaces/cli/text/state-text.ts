@@ -1,7 +1,7 @@
 // Formats the past state of every run, and of what features have opened, as tables for people.
 
 import { nameInLedger } from '../../../core/contract/entry-name.js';
-import { isTerminal } from '../../../core/contract/run/run-state.js';
+import { isTerminal } from '../../../core/contract/run/run-context.js';
 import type { LedgerState, RunSnapshot } from '../../../kernel/replay/ledger-state.js';
 import type { StateTable } from '../command.js';
 import { countText, escapeText } from './terminal.js';

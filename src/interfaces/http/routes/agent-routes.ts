@@ -1,7 +1,7 @@
 // Routes for agents. Their runs are remote: clients start and reach them with a token.
 
 import Type, { type Static } from 'typebox';
-import { canonicalJson } from '../../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../../core/contract/json.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import { BudgetLimits } from '../../../core/contract/run/budget.js';
 import { REPORT_MATCHES } from '../../../core/contract/run/report-origin.js';

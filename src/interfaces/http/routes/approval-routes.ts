@@ -2,7 +2,7 @@
 
 import Type from 'typebox';
 import { BALLOT_DIGESTS_MAX, ApprovalVote } from '../../../core/contract/run/approval.js';
-import { canonicalJson } from '../../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../../core/contract/json.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import { CaseId, closed, Nullable, OneOf, RunId, Sha256, Timestamp } from '../../../core/contract/shapes.js';
 import type { VerifiedIdentity } from '../../../core/contract/run/verified-identity.js';

@@ -1,4 +1,4 @@
-import { canonicalJson } from '../../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../../core/contract/json.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import type { Principal } from '../../../engine/ports/token-book.js';
 

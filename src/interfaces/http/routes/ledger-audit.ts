@@ -3,7 +3,7 @@
 // that a client polls is recorded only the first time.
 
 import { nameInLedger } from '../../../core/contract/entry-name.js';
-import { canonicalJson } from '../../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../../core/contract/json.js';
 import { InvariantError, LedgerError } from '../../../core/errors.js';
 import type { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
 import type { Turnpike } from '../../../host/turnpike.js';

@@ -3,7 +3,7 @@
 import { PolicyCoverage } from '../../../core/contract/evidence/coverage-proof.js';
 import Type, { type TSchema } from 'typebox';
 import { EXPOSURES } from '../../../core/contract/run/response.js';
-import { RUN_STATES, TERMINAL_STATES } from '../../../core/contract/run/run-state.js';
+import { RUN_STATES, TERMINAL_STATES } from '../../../core/contract/run/run-context.js';
 import { closed, Nullable, OneOf, RunId, Sha256 } from '../../../core/contract/shapes.js';
 import type { ResponseShape } from './route.js';
 

@@ -1,7 +1,7 @@
 // Routes for runs and their records.
 
 import Type, { type Static } from 'typebox';
-import { canonicalJson } from '../../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../../core/contract/json.js';
 import type { RunRecord } from '../../../core/contract/run/run-record.js';
 import { RunView, toRunView } from './run-view.js';
 import { closed, Nullable, OneOf, RunId, Timestamp } from '../../../core/contract/shapes.js';

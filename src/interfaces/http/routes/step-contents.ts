@@ -1,6 +1,6 @@
 // Lists the ledger content in the response of a route: each item is recorded as a read.
 
-import { parseOwnJson } from '../../../core/contract/json/own-json.js';
+import { parseOwnJson } from '../../../core/contract/json.js';
 import type { RecordedInput } from '../../../core/contract/run/entry.js';
 import type { StepStory } from '../../../core/contract/inspection/inspection.js';
 import type { StepTrace } from '../../../core/contract/run/step-trace.js';

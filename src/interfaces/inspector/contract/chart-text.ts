@@ -2,7 +2,7 @@
 // the width of a text follows from its length.
 
 import type { ChartEdge, ChartNode } from '../../../core/contract/inspection/inspection.js';
-import { RUN_STATES } from '../../../core/contract/run/run-state.js';
+import { RUN_STATES } from '../../../core/contract/run/run-context.js';
 
 /** In pixels. State names are 12 px, edge labels 11 px. */
 export const CHART_METRICS = {

@@ -13,7 +13,7 @@ import type {
 } from '../../../core/contract/inspection/inspection.js';
 import { AS_REPORTED } from '../../../core/contract/inspection/as-reported.js';
 import { APPROVAL_RULE, NEEDS_APPROVAL, needsApproval } from '../../../core/contract/inspection/needs-approval.js';
-import { RUN_STATES, stateAfterEvent, type RunState } from '../../../core/contract/run/run-state.js';
+import { RUN_STATES, stateAfterEvent, type RunState } from '../../../core/contract/run/run-context.js';
 import type { ProposalLabel } from '../../../core/contract/inspection/proposal-label.js';
 import { PROPOSAL_LABELS } from '../../../features/feature-labels.js';
 

@@ -1,6 +1,6 @@
 // Reads a ledger in PostgreSQL for a copy, in pages by key.
 
-import { parseOwnJson } from '../../../core/contract/json/own-json.js';
+import { parseOwnJson } from '../../../core/contract/json.js';
 import type { InputMark, ProposalMark } from '../../../core/ledger/readable-ledger.js';
 import type {
   CopiedBlock,

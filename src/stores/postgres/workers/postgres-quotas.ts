@@ -1,7 +1,7 @@
 // The reservations of cases, as `SharedLedgerStore` describes them. A row for each decided change, and a version in the
 // row of the case, whose lock serializes the commits that change them or depend on them.
 
-import { parseOwnJson } from '../../../core/contract/json/own-json.js';
+import { parseOwnJson } from '../../../core/contract/json.js';
 import type { CaseQuota, CaseReservation, SharedBatch } from '../../../engine/ports/ledger/shared-store.js';
 import { tamperedError } from '../../ledger/store-errors.js';
 import type { ReaderPool, Row } from '../postgres-connection.js';

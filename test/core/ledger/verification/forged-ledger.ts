@@ -3,7 +3,7 @@
 
 import { memoryStore } from '../../../../src/stores/memory/memory-ledger-store.js';
 import type { Artifact } from '../../../../src/core/contract/artifact-ref.js';
-import { canonicalJson } from '../../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../../src/core/contract/json.js';
 import { NO_PREV } from '../../../../src/core/contract/run/entry.js';
 import type { LedgerRule } from '../../../../src/core/ledger/verification/ledger-problem.js';
 import { EMPTY_HEAD, extendHead, leafHash } from '../../../../src/core/ledger/proof/merkle.js';

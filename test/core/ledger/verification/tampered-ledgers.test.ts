@@ -3,7 +3,7 @@
 
 import { describe, expect, jest, test } from '@jest/globals';
 import type { Artifact } from '../../../../src/core/contract/artifact-ref.js';
-import { canonicalJson } from '../../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../../src/core/contract/json.js';
 import { leafHash, EMPTY_HEAD, extendHead } from '../../../../src/core/ledger/proof/merkle.js';
 import { verifyLedger } from '../../../../src/core/ledger/verification/verify-ledger.js';
 import type { EntryPlace, LogHead, StoredEntry } from '../../../../src/engine/ports/ledger/ledger-store.js';

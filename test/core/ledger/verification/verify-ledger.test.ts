@@ -1,7 +1,7 @@
 // Each rule about entries on its own (see forged-ledger.ts). tamper.test.ts tests clumsy forgers, and attacks on files.
 
 import { describe, expect, test } from '@jest/globals';
-import { canonicalJson } from '../../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../../src/core/contract/json.js';
 import { NO_PREV } from '../../../../src/core/contract/run/entry.js';
 import { sha256 } from '../../../../src/core/contract/hash.js';
 import type { LedgerRule } from '../../../../src/core/ledger/verification/ledger-problem.js';

@@ -1,6 +1,6 @@
 // Everything that a ledger has, in a form that is the same for every store.
 
-import { canonicalJson } from '../../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../../src/core/contract/json.js';
 import { sha256 } from '../../../../src/core/contract/hash.js';
 import { withholdByLanes } from '../../../../src/runtime/content/lane-withholding.js';
 import { writeEvidence } from '../../../../src/features/evidence/write-evidence.js';

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { openBagFolder } from '../../../../src/features/exports/bag/bag-folder.js';
 import type { BagEntry, BagProof } from '../../../../src/core/contract/evidence/bag-proof.js';
-import { canonicalJson } from '../../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../../src/core/contract/json.js';
 import type { ExportBundle } from '../../../../src/core/contract/evidence/export-bundle.js';
 import { sha256 } from '../../../../src/core/contract/hash.js';
 import { EXPORT_BAG_RULES } from '../../../../src/features/exports/verify/bag-report.js';

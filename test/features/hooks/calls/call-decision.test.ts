@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { CallRule } from '../../../../src/core/contract/policy/call-rules.js';
 import type { JsonObject } from '../../../../src/core/contract/json.js';
 import { contentOf } from '../../../../src/features/hooks/native-calls.js';
-import { callApprovalSubject } from '../../../../src/core/policy/calls.js';
+import { callApprovalSubject } from '../../../../src/core/policy/policy-features.js';
 import { decideCall } from '../../../../src/features/hooks/calls/call-decision.js';
 import '../../../fixtures/call-rules.js';
 

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import type { CallRule } from '../../../../src/core/contract/policy/call-rules.js';
-import type { JudgedCall } from '../../../../src/core/policy/calls.js';
+import type { JudgedCall } from '../../../../src/core/policy/policy-features.js';
 import { decideCall } from '../../../../src/features/hooks/calls/call-decision.js';
 import { allowedInstead } from '../../../../src/features/hooks/gate/allowed-instead.js';
 import { contentOf } from '../../../../src/features/hooks/native-calls.js';

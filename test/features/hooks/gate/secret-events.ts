@@ -1,10 +1,10 @@
 // Compares what is decided and recorded of an event that has secrets with what its client executes.
 
-import { canonicalJson } from '../../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../../src/core/contract/json.js';
 import { DEFAULT_SECRETS } from '../../../../src/core/contract/policy/secret-patterns.js';
 import { projectPath } from '../../../../src/system/files/project-path.js';
 import { DIALECTS } from '../../../../src/features/hooks/dialects.js';
-import type { CallRules } from '../../../../src/core/policy/calls.js';
+import type { CallRules } from '../../../../src/core/policy/policy-features.js';
 import { decideCall } from '../../../../src/features/hooks/calls/call-decision.js';
 import { callParts } from '../../../../src/features/hooks/calls/call-parts.js';
 import {

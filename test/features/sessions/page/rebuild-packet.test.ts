@@ -2,7 +2,7 @@
 // materials.
 
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { canonicalJson } from '../../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../../src/core/contract/json.js';
 import { sha256 } from '../../../../src/core/contract/hash.js';
 import type {
   Packet,

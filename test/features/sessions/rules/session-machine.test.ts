@@ -4,7 +4,7 @@
 import { sessionOf } from '../../../../src/features/sessions/tree/session-of.js';
 import { describe, expect, test } from '@jest/globals';
 import { artifactRef, type Artifact } from '../../../../src/core/contract/artifact-ref.js';
-import { canonicalJson } from '../../../../src/core/contract/canonical-json.js';
+import { canonicalJson } from '../../../../src/core/contract/json.js';
 import type { SessionAnswer } from '../../../../src/features/sessions/contract/session-answer.js';
 import { Fold } from '../../../../src/kernel/fold.js';
 import { TABLE_DRIVEN } from '../../../../src/kernel/interpreter/interpreter.js';

@@ -10,7 +10,7 @@ import { type Entry } from '../../../../src/core/contract/run/entry.js';
 import { ENTRY_TYPES } from '../../../fixtures/features.js';
 import { packRows, toEventRow, unpackRows } from '../../../../src/interfaces/inspector/contract/event-row.js';
 import type { EventRow } from '../../../../src/core/contract/inspection/inspection.js';
-import { RUN_STATES, type RunState } from '../../../../src/core/contract/run/run-state.js';
+import { RUN_STATES, type RunState } from '../../../../src/core/contract/run/run-context.js';
 import type { LedgerStore, StoredEntry } from '../../../../src/engine/ports/ledger/ledger-store.js';
 import { stateAt } from '../../../../src/kernel/replay/state-at.js';
 import { tempFolder } from '../../../fixtures/temp-folder.js';
@@ -148,15 +148,16 @@ test('runs in a browser: its only run-time imports are names', () => {
   expect(values('src/interfaces/inspector/contract/event-row.ts').map((text) => /'(.+)'/.exec(text)?.[1])).toEqual([
     '../../../core/contract/inspection/as-reported.js',
     '../../../core/contract/inspection/needs-approval.js',
-    '../../../core/contract/run/run-state.js',
+    '../../../core/contract/run/run-context.js',
     '../../../features/feature-labels.js',
   ]);
   expect(values('src/features/feature-labels.ts')).toHaveLength(1);
   for (const path of [
     'src/core/contract/inspection/as-reported.ts',
     'src/core/contract/inspection/needs-approval.ts',
-    'src/core/contract/run/run-state.ts',
+    'src/core/errors.ts',
   ])
     expect(importsOf(parse(path))).toEqual([]);
+  expect(values('src/core/contract/run/run-context.ts')).toEqual(["import { usageError } from '../../errors.js';"]);
   expect(values('src/features/hooks/comparisons/call-labels.ts')).toEqual([]);
 });

@@ -1,5 +1,4 @@
-import { canonicalJson } from '../../../../core/contract/canonical-json.js';
-import type { JsonObject } from '../../../../core/contract/json.js';
+import { type JsonObject, canonicalJson } from '../../../../core/contract/json.js';
 import { CLIENT_TIMEOUT_S, commandLine, hookWords, wrappedLine } from '../hook-command-line.js';
 import { objectIn } from '../hook-handlers.js';
 import { readToml } from '../read-toml.js';

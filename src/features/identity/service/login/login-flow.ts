@@ -12,7 +12,7 @@ import { drawToken } from '../../../../stores/keys/access-token.js';
 import { authorizationUrl, exchangeCode, type OidcClient } from '../../provider/code-exchange.js';
 import type { OidcProvider } from '../../provider/oidc-provider.js';
 import { createTextSeal } from '../../provider/sealed-text.js';
-import { parseOwnJson } from '../../../../core/contract/json/own-json.js';
+import { parseOwnJson } from '../../../../core/contract/json.js';
 import { isSafeUrl } from '../../../../core/contract/safe-url.js';
 import { usageError } from '../../../../core/errors.js';
 import type { Clock } from '../../../../engine/ports/clock.js';

@@ -1,7 +1,7 @@
 // The structure of a spec: its phases in order, and the tasks in each of them. Only a rebase may change the structure
 // of a session. The texts, commands and dependencies of a pending task may be edited without one.
 
-import { canonicalJson } from '../../../../core/contract/canonical-json.js';
+import { canonicalJson } from '../../../../core/contract/json.js';
 import { sha256 } from '../../../../core/contract/hash.js';
 import { isVerifyTask, type SessionSpec } from '../../contract/session-spec.js';
 

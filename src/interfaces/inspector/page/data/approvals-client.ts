@@ -2,7 +2,7 @@
 
 import { unpackRows } from '../../contract/event-row.js';
 import type { EventRow } from '../../../../core/contract/inspection/inspection.js';
-import type { RunState } from '../../../../core/contract/run/run-state.js';
+import type { RunState } from '../../../../core/contract/run/run-context.js';
 import { FeedError } from './feed.js';
 import type { HttpFeed } from './http-feed.js';
 

@@ -9,7 +9,7 @@ import { requestLines } from '../text/text-authors.js';
 import { PageHeader } from './page-header.js';
 import { AccessHelp, ACCESS_PROBLEM_TEXTS } from './access-problem.js';
 import { toAccessProblem, type AccessProblem } from '../data/feed.js';
-import type { RunState } from '../../../../core/contract/run/run-state.js';
+import type { RunState } from '../../../../core/contract/run/run-context.js';
 import type { ApprovalsClient, ApprovalItem, CountedVote } from '../data/approvals-client.js';
 
 type LoadState =

@@ -3,7 +3,7 @@
 
 import type { RunCreationFacts, EventRow, RowPage } from '../../../../../core/contract/inspection/inspection.js';
 import { NEEDS_APPROVAL } from '../../../../../core/contract/inspection/needs-approval.js';
-import { RUN_STATES, type RunState } from '../../../../../core/contract/run/run-state.js';
+import { RUN_STATES, type RunState } from '../../../../../core/contract/run/run-context.js';
 import { StringTable } from './string-table.js';
 import { toneAt, toneNumber, WorstTones } from './worst-tones.js';
 

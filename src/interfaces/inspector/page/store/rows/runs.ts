@@ -2,7 +2,7 @@
 // needs no search.
 
 import { NEEDS_APPROVAL } from '../../../../../core/contract/inspection/needs-approval.js';
-import type { RunKind } from '../../../../../core/contract/run/run-state.js';
+import type { RunKind } from '../../../../../core/contract/run/run-context.js';
 import { NumberList } from './number-list.js';
 import { sessionStateOf, displayStateAt, NEEDS_APPROVAL_STATE, type Rows, type DisplayState } from './rows.js';
 import { toneAt } from './worst-tones.js';

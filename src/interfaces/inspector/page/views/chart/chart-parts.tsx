@@ -2,7 +2,7 @@
 
 import type { Box, ChartNode, ChartLine } from '../../../../../core/contract/inspection/inspection.js';
 import { CHART_METRICS, isLifecycleState, edgeLabel, labelWidth } from '../../../contract/chart-text.js';
-import { RUN_STATES } from '../../../../../core/contract/run/run-state.js';
+import { RUN_STATES } from '../../../../../core/contract/run/run-context.js';
 import { toneShape } from '../common/icons.js';
 import type { Drawing } from './drawing.js';
 import { hueOf } from '../../store/rows/worst-tones.js';

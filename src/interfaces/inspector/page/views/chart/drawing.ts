@@ -8,7 +8,7 @@ import { finalOutcome, guessOutcome, OUTCOME_HUES, findRefusalMove, findRefusedP
 import type { Store } from '../../store/store.js';
 import { hueOf, type Hue } from '../../store/rows/worst-tones.js';
 import { NEEDS_APPROVAL } from '../../../../../core/contract/inspection/needs-approval.js';
-import { RUN_STATES } from '../../../../../core/contract/run/run-state.js';
+import { RUN_STATES } from '../../../../../core/contract/run/run-context.js';
 
 export type Side = 'a' | 'b' | 'both';
 

@@ -1,26 +1,26 @@
 // The run that carries an action, and its complete request.
 
 import { describe, expect, test } from '@jest/globals';
-import { type ArtifactRef } from '../../../../src/core/contract/artifact-ref.js';
-import { sha256 } from '../../../../src/core/contract/hash.js';
-import { canonicalJson } from '../../../../src/core/contract/canonical-json.js';
-import { createCatalogue } from '../../../../src/core/contract/policy/catalogue.js';
-import type { Lane } from '../../../../src/core/contract/policy/lanes.js';
-import { InvariantError } from '../../../../src/core/errors.js';
-import { emptyBook } from '../../../../src/core/policy/approval-decider.js';
-import { EMPTY_LABEL } from '../../../../src/core/policy/authorize-run.js';
-import { UNDECIDED_AUTHORIZATION, type AuthorizationSubject } from '../../../../src/core/step/authorization-subject.js';
+import { type ArtifactRef } from '../../../src/core/contract/artifact-ref.js';
+import { sha256 } from '../../../src/core/contract/hash.js';
+import { canonicalJson } from '../../../src/core/contract/json.js';
+import { createCatalogue } from '../../../src/core/contract/policy/catalogue.js';
+import type { Lane } from '../../../src/core/contract/policy/lanes.js';
+import { InvariantError } from '../../../src/core/errors.js';
+import { emptyBook } from '../../../src/core/policy/policy-features.js';
+import { EMPTY_LABEL } from '../../../src/core/policy/authorize-run.js';
+import { UNDECIDED_AUTHORIZATION, type AuthorizationSubject } from '../../../src/core/step/authorization-subject.js';
 import {
   canLeavePartialOutputs,
   firstAttempt,
   mediatedContext,
   mediatedRequest,
   retryAttempt,
-} from '../../../../src/core/step/requests/mediated-request.js';
-import { REGISTERED } from '../../../fixtures/governed.js';
-import { SANDBOX_FILES, testPolicy } from '../../../fixtures/policy.js';
-import { RUN } from '../../../fixtures/privileged.js';
-import { fileFact } from '../judge.js';
+} from '../../../src/core/step/mediated-request.js';
+import { REGISTERED } from '../../fixtures/governed.js';
+import { SANDBOX_FILES, testPolicy } from '../../fixtures/policy.js';
+import { RUN } from '../../fixtures/privileged.js';
+import { fileFact } from './judge.js';
 
 const lane = (lane_id: string, over: Partial<Lane> = {}): Lane => ({ ...SANDBOX_FILES, lane_id, ...over });
 const LANES = [

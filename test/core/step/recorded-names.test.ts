@@ -1,9 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
-import { hashText } from '../../../../src/core/contract/free-text.js';
-import type { Policy } from '../../../../src/core/policy/policy.js';
-import { argumentNameRecorder, recordedIdentity, withRecordedNames } from '../../../../src/core/step/check-phases.js';
-import { testPolicy } from '../../../fixtures/policy.js';
-import { REQUEST } from '../../../fixtures/privileged.js';
+import { hashText } from '../../../src/core/contract/free-text.js';
+import type { Policy } from '../../../src/core/policy/policy.js';
+import { argumentNameRecorder, recordedIdentity } from '../../../src/core/step/check-phases.js';
+import { withRecordedNames } from '../../../src/core/step/mediated-request.js';
+import { testPolicy } from '../../fixtures/policy.js';
+import { REQUEST } from '../../fixtures/privileged.js';
 
 const policy: Policy = testPolicy();
 

@@ -14,8 +14,7 @@ import {
   type AnyStateMachine,
 } from 'xstate';
 import { createMachines } from '../../../machines/index.js';
-import { tableDrivenActors } from '../../../src/kernel/interpreter/table-driven-actors.js';
-import { compileMachine } from '../../../src/kernel/interpreter/compiled-machine.js';
+import { tableDrivenActors, compileMachine } from '../../../src/kernel/interpreter/table-driven-actors.js';
 import { testPolicy } from '../../fixtures/policy.js';
 
 const never = (): boolean => false;

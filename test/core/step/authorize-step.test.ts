@@ -1,10 +1,15 @@
 // AUTHORIZE of one step without a machine: its stages, and what a step needs of its budget.
 
 import { describe, expect, test } from '@jest/globals';
-import { authorizeStep, findExhaustedBudget, isPrivileged, RUN_ENDING_DENIAL } from '../../machines/step-memory.js';
-import { limitsOf, openAccount, type LimitParts } from '../../src/core/run/budget-account.js';
-import { UNDECIDED_AUTHORIZATION } from '../../src/core/step/authorization.js';
-import { attempting, READ, RETRYING_POLICY as POLICY } from './attempts.js';
+import {
+  authorizeStep,
+  findExhaustedBudget,
+  isPrivileged,
+  RUN_ENDING_DENIAL,
+  UNDECIDED_AUTHORIZATION,
+} from '../../../src/core/step/authorization.js';
+import { limitsOf, openAccount, type LimitParts } from '../../../src/core/run/budget-account.js';
+import { attempting, READ, RETRYING_POLICY as POLICY } from '../../machines/attempts.js';
 
 test('C53: the end of the run replaces the verdict, and nothing else', () => {
   const authorization = { ...UNDECIDED_AUTHORIZATION, args: READ.args, digest: 'd' };

@@ -1,12 +1,8 @@
 // What a mediated run records of its action: the target, the result, and the bundle of an export.
 
 import { describe, expect, test } from '@jest/globals';
-import {
-  auditTargetOf,
-  effectEmissions,
-  outcomeEmissions,
-  type MediatedMemory,
-} from '../../machines/mediated-memory.js';
+import { type MediatedMemory } from '../../machines/mediated-memory.js';
+import { auditTargetOf, effectEmissions, outcomeEmissions } from '../../machines/mediated.js';
 import { artifactRef } from '../../src/core/contract/artifact-ref.js';
 import type { JsonObject } from '../../src/core/contract/json.js';
 import type { AuditDraft } from '../../src/core/run/audit-events.js';

@@ -8,17 +8,17 @@ import {
   type ActionDefinition,
   RECORD_ACTION_DEFINITIONS,
   type RecordActionName,
-} from '../../../../src/core/contract/policy/catalogue.js';
-import type { Json, JsonObject } from '../../../../src/core/contract/json.js';
-import type { Label } from '../../../../src/core/contract/policy/labels.js';
+} from '../../../src/core/contract/policy/catalogue.js';
+import type { Json, JsonObject } from '../../../src/core/contract/json.js';
+import type { Label } from '../../../src/core/contract/policy/labels.js';
 import {
   checkRegisteredArgs,
   isIdempotent,
   isInCommit,
   privilegedRequest,
   resultLabel,
-} from '../../../../src/core/step/requests/action-request.js';
-import { REQUEST, RUN } from '../../../fixtures/privileged.js';
+} from '../../../src/core/step/mediated-request.js';
+import { REQUEST, RUN } from '../../fixtures/privileged.js';
 
 const closed = (properties: Record<string, { type: string }>, required: readonly string[]) => ({
   type: 'object',

@@ -1,7 +1,7 @@
 // The memory of a step, and what it emits and asks for.
 
 import { describe, expect, test } from '@jest/globals';
-import { markEmission, requestedApproval } from '../../machines/step-memory.js';
+import { markEmission, requestedApproval } from '../../machines/step.js';
 import { shippedPolicy } from '../fixtures/shipped-policy.js';
 import { UNDECIDED_AUTHORIZATION } from '../../src/core/step/authorization.js';
 import type { Verdict } from '../../src/core/policy/verdict.js';
