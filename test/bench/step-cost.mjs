@@ -1,6 +1,7 @@
 // The cost of one governed step, in microseconds of processor time (user and system), for each kind of step; for a
 // single caller also the elapsed time of a step.
-// A child process of pairs.mjs: one line of JSON on stdout.
+// A child process of pairs.mjs. It prints one line of JSON on stdout; with `--slices` it measures one slice for each
+// message of its parent, and answers with the cost of a step in it.
 // `node test/bench/step-cost.mjs --package DIR [--steps N] [--warm N] [--only 'read, 1 tree'] [--telemetry SHARE]
 // [--conditions N] [--counters]`
 
@@ -19,6 +20,7 @@ const { values } = parseArgs({
     telemetry: { type: 'string' },
     conditions: { type: 'string', default: '0' },
     counters: { type: 'boolean', default: false },
+    slices: { type: 'boolean', default: false },
   },
 });
 const dist = join(resolve(values.package), 'dist/src');
@@ -62,22 +64,51 @@ async function cost(callers, kind, steps) {
   return (user + system) / steps;
 }
 
-const costs = {};
-for (const kind of Object.keys(KINDS)) {
-  for (const trees of [1, 64]) {
-    const figure = `${kind}, ${trees} tree${trees === 1 ? '' : 's'}`;
-    if (values.only !== undefined && values.only !== figure) continue;
-    const callers = await Promise.all(Array.from({ length: trees }, () => turnpike.startAgent({ case: 'case-local' })));
-    // A single caller waits for a flush at each step, so fewer steps suffice.
-    const share = trees === 1 ? 4 : 1;
-    await cost(callers, kind, Number(values.warm) / share);
-    const begin = performance.now();
-    costs[figure] = await cost(callers, kind, Number(values.steps) / share);
-    if (trees === 1) costs[`${figure}, elapsed`] = ((performance.now() - begin) * 1000 * share) / Number(values.steps);
-    await Promise.all(callers.map((agent) => agent.end()));
-  }
+const figureOf = (kind, trees) => `${kind}, ${trees} tree${trees === 1 ? '' : 's'}`;
+
+const start = (trees) => Promise.all(Array.from({ length: trees }, () => turnpike.startAgent({ case: 'case-local' })));
+
+async function close() {
+  await turnpike.close();
+  await traced?.close();
+  rmSync(folder, { recursive: true, force: true });
 }
-await turnpike.close();
-await traced?.close();
-rmSync(folder, { recursive: true, force: true });
-console.log(JSON.stringify(costs));
+
+async function measureAll() {
+  const costs = {};
+  for (const kind of Object.keys(KINDS)) {
+    for (const trees of [1, 64]) {
+      const figure = figureOf(kind, trees);
+      if (values.only !== undefined && values.only !== figure) continue;
+      const callers = await start(trees);
+      // A single caller waits for a flush at each step, so fewer steps suffice.
+      const share = trees === 1 ? 4 : 1;
+      await cost(callers, kind, Number(values.warm) / share);
+      const begin = performance.now();
+      costs[figure] = await cost(callers, kind, Number(values.steps) / share);
+      if (trees === 1)
+        costs[`${figure}, elapsed`] = ((performance.now() - begin) * 1000 * share) / Number(values.steps);
+      await Promise.all(callers.map((agent) => agent.end()));
+    }
+  }
+  await close();
+  console.log(JSON.stringify(costs));
+}
+
+/** Measures what each message names, with the same callers as long as it names the same figure. */
+function measureSlices() {
+  let figure = '';
+  let callers = [];
+  process.on('message', async ({ kind, trees, steps }) => {
+    if (figure !== figureOf(kind, trees)) {
+      await Promise.all(callers.map((agent) => agent.end()));
+      callers = await start(trees);
+      figure = figureOf(kind, trees);
+    }
+    process.send(await cost(callers, kind, steps));
+  });
+  process.on('disconnect', () => void close().then(() => process.exit()));
+}
+
+if (values.slices) measureSlices();
+else await measureAll();
