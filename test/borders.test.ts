@@ -78,6 +78,8 @@ describe('JSON from outside', () => {
   test('is never read by JSON.parse', () => {
     const found = FILES.filter((path) => path !== JSON_FILE && !isBelow(RECORDED_LAYERS, path) && laxReads(path) > 0);
     expect(found).toEqual(Object.keys(DEPARTURES).sort());
+    // Its one call is `parseOwnJson`.
+    expect(laxReads(JSON_FILE)).toBe(1);
   });
 
   test('is not taken for JSON of this program at a border', () => {

@@ -188,6 +188,14 @@ describe('layers', () => {
     const found = EDGES.filter(({ from, to }) => isOfPage(from) && to?.startsWith('src/core/contract/'));
     const others = found.filter(({ to }) => !written.some((name) => to === `src/core/contract/${name}.ts`));
     expect(others).toEqual([]);
+    // Of JSON it writes canonical text, and parses nothing with the ledger's own parser.
+    const names = FILES.filter(isOfPage).flatMap((path) =>
+      parse(path)
+        .statements.map((node) => node.getText())
+        .filter((text) => /^import[^;]*\/contract\/json\.js'/.test(text))
+        .map((text) => /\{ (.*) \}/.exec(text)?.[1]),
+    );
+    expect(names).toEqual(['canonicalJson']);
     expect(EDGES.filter(({ from, to }) => !isOfPage(from) && to !== null && isOfPage(to))).toEqual([]);
   });
 

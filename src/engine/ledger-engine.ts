@@ -482,7 +482,8 @@ export class LedgerEngine implements TreeEngine {
       this.#writer.stop();
       this.#options.store.records?.abandon();
       this.#timers.clear();
-      if (isFirst) for (const listener of this.#listeners) listener.onFailed?.(ledgerUnavailableError(error));
+      const failure = ledgerUnavailableError(error);
+      if (isFirst) for (const listener of this.#listeners) listener.onFailed?.(failure);
     }
     // Also after the first failure: a tick that was being decided may have left inputs for later.
     for (const item of [...inputs, ...this.#queue.drain()]) item.reject(ledgerUnavailableError(error));

@@ -1,6 +1,7 @@
-// Suspends all effects of a ledger that was restored from a backup, until an operator acknowledges it (decision 0053).
-// Effects may have happened after the backup, under idempotency keys that the restored ledger does not know: a caller
-// that repeats its request would execute them a second time.
+// Which restores of a ledger are acknowledged. All effects of a ledger that was restored from a backup are suspended
+// until an operator acknowledges it (decision 0053): `SuspendableEffects` in effect-runner.ts. Effects may have
+// happened after the backup, under idempotency keys that the restored ledger does not know: a caller that repeats its
+// request would execute them a second time.
 //
 //   U1. The state is in the ledger itself: an input `restored` without a later `acknowledged` in the tree of that
 //       restore. So no file can be lost or removed that ends a suspension.

@@ -120,7 +120,7 @@ export interface EngineCondition {
 /**
  * Executes effects for an engine. A local read must return synchronously; a throw is an unknown outcome.
  * @see EffectGateway in src/host/effect-gateway.ts, which chooses the executor of each effect. Before it come
- * SuspendableEffects in suspension.ts and, with telemetry, TracedEffects in src/features/telemetry.
+ * SuspendableEffects in effect-runner.ts and, with telemetry, TracedEffects in src/features/telemetry.
  */
 export interface Effects {
   gather(request: SandboxRequest): SandboxFacts;
@@ -223,7 +223,7 @@ export interface EngineParts {
   readonly overlay?: OverlaySource;
   /** The secrets of the home that sessions need. */
   readonly secrets: Secrets;
-  /** In the order in which they are notified. Listeners may be added later. */
+  /** In the order in which they are notified. The engine reads this array at each event: it may change. */
   readonly listeners?: readonly EngineListener[];
   /** Runs a task after the current tick, so that all its inputs share a transaction. */
   readonly defer: (task: () => void) => void;

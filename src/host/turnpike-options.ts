@@ -90,8 +90,8 @@ export interface TurnpikeOptions extends RegistrationOptions, AddedOptions {
    */
   readonly restarts?: 'manual' | 'automatic';
   /**
-   * Called once for each failure of the ledger, after every caller was rejected: nothing is recorded or executed until
-   * a restart. A service that does not restart can end its process then.
+   * Called once for each failure of the ledger: nothing is recorded or executed until a restart. Every caller is
+   * rejected. A service that does not restart can end its process then.
    */
   readonly onLedgerFailed?: (error: unknown) => void;
   /**

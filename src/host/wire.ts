@@ -112,7 +112,8 @@ export function wire(
   const features = new FeatureParts(
     FEATURES,
     () => access,
-    (part) => listeners.push(partListener(part)),
+    // `onLedgerFailed` stays the last: the callers of the parts are rejected before.
+    (part) => listeners.splice(-1, 0, partListener(part)),
   );
   const decisionPoints = { ask: async (query: DecisionQuery) => (await features.get('decisionPoints')).ask(query) };
   const executors = { sandbox, records, calls, features: features.effects, decisionPoints };
@@ -200,7 +201,10 @@ type ListenerParts = Pick<
   'agents' | 'storage' | 'runRecords' | 'replayPoints' | 'restarts' | 'log'
 >;
 
-/** The listeners of the parts that always exist, in their order. */
+/**
+ * The listeners of the parts that always exist, in their order. Those without `onRestarted` keep no state across a
+ * failure; they look up runs again by id.
+ */
 function createListeners(
   { agents, storage, runRecords, replayPoints, restarts, log }: ListenerParts,
   { onLedgerFailed }: Pick<TurnpikeOptions, 'onLedgerFailed'>,

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { ROOT } from '../root.js';
 import { tableOf } from './tables.js';
 
-interface TracedFile {
+/** A function that ran, in the order of the first calls. */
+interface Call {
   readonly path: string;
-  /** The functions that ran. */
-  readonly names: readonly string[];
+  readonly name: string;
 }
 
 /** What runs at its own times, in parallel to steps, and not in each of them. */
@@ -24,21 +24,32 @@ const IN_PARALLEL = [
 /** A reader has to open no more files to follow one step. */
 const FILES_MAX = 60;
 
-test('every file and function of the list runs in one WRITE_FILE, and no other file does', () => {
+test('each step takes the files and functions of the list, in its order, and no other file', () => {
   const program = join(ROOT, 'tools/trace-step.mjs');
   const { status, stdout, stderr } = spawnSync(process.execPath, [program, '--json'], {
     encoding: 'utf8',
     timeout: 60_000,
   });
   expect([status, stderr]).toEqual([0, '']);
-  const traced = JSON.parse(stdout) as readonly TracedFile[];
-  const ran = new Map(traced.map(({ path, names }) => [path, names]));
-  const listed = tableOf('docs/architecture.md', 'one-path').flatMap(([, functions = '', path = '']) =>
-    functions.split(' ').map((name) => ({ path, name: name.replaceAll('`', '') })),
+  const calls = JSON.parse(stdout) as readonly Call[];
+  const places = new Map(calls.map(({ path, name }, place) => [`${path} ${name}`, place]));
+  const rows = tableOf('docs/architecture.md', 'one-path').map(([, functions = '', path = '']) =>
+    functions.split(' ').map((name) => `${path} ${name.replaceAll('`', '')}`),
   );
-  expect(listed.filter(({ path, name }) => ran.get(path)?.includes(name) !== true)).toEqual([]);
-  const files = new Set(listed.map(({ path }) => path));
-  expect([...ran.keys()].filter((path) => !files.has(path) && !IN_PARALLEL.includes(path))).toEqual([]);
-  expect(files.size).toBeLessThanOrEqual(FILES_MAX);
-  process.stdout.write(`one WRITE_FILE: ${files.size} files\n`);
+  expect(rows.flat().filter((called) => !places.has(called))).toEqual([]);
+  const listed = new Set(rows.flat().map((called) => called.split(' ')[0]));
+  const files = new Set(calls.map(({ path }) => path));
+  expect([...files].filter((path) => !listed.has(path) && !IN_PARALLEL.includes(path))).toEqual([]);
+  expect(listed.size).toBeLessThanOrEqual(FILES_MAX);
+  // A row whose functions an earlier row has is where they run again.
+  const firsts = rows.filter(
+    (row, at) =>
+      !rows
+        .slice(0, at)
+        .flat()
+        .some((called) => row.includes(called)),
+  );
+  const order = firsts.map(([first = '']) => first);
+  expect(order).toEqual(order.toSorted((one, other) => (places.get(one) ?? 0) - (places.get(other) ?? 0)));
+  process.stdout.write(`one WRITE_FILE: ${listed.size} files\n`);
 });

@@ -32,7 +32,7 @@ async function start(
     log: winstonLog('silent'),
     effects: world,
     secrets: ephemeralKey(),
-    listeners: [world],
+    listeners: world.listeners,
     defer: (task) => void setImmediate(task),
     liveTreesMax,
   });

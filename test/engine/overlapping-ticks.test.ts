@@ -42,7 +42,7 @@ async function openWorker(state: MemoryState): Promise<GatedHarness> {
       },
       onEvict: () => undefined,
     },
-    ...{ store, clock, externalHeadStore, effects: world, listeners: [world] },
+    ...{ store, clock, externalHeadStore, effects: world, listeners: world.listeners },
     log: winstonLog('silent'),
     secrets: ephemeralKey(),
     defer: (task) => void setImmediate(task),

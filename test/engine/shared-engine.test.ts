@@ -23,7 +23,7 @@ async function openWorker(state: MemoryState, clock = new ManualClock(), liveTre
     log: winstonLog('silent'),
     effects: world,
     secrets: ephemeralKey(),
-    listeners: [world],
+    listeners: world.listeners,
     defer: (task) => void setImmediate(task),
     liveTreesMax,
   });

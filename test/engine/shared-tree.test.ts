@@ -57,7 +57,7 @@ async function open(): Promise<void> {
     log: winstonLog('silent'),
     effects: world,
     secrets: ephemeralKey(),
-    listeners: [world],
+    listeners: world.listeners,
     defer: (task) => void setImmediate(task),
     liveTreesMax: 16,
   });

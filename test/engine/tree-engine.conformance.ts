@@ -46,6 +46,7 @@ export class World implements Effects, EngineListener {
   failure: unknown = null;
   isElsewhere = false;
   readonly restarts: Recovery[] = [];
+  readonly listeners: EngineListener[] = [this];
   /** Called when an effect runs. */
   onPerform: (effect: Effect) => EffectResult | Promise<EffectResult> = () => ({ status: 'done', result: {} });
   onAnyReply: () => void = () => undefined;
@@ -359,6 +360,23 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       await stopped;
       await expect(last).rejects.toMatchObject({ code: 'CLOSED' });
       finish();
+    });
+
+    test('guarantee 6: listeners are notified in their order, also those that join later, and of a root apart', async () => {
+      const tree = 'run_conform0044';
+      await start(harness, tree);
+      const events: string[] = [];
+      const listener = (name: string): EngineListener => ({
+        onEnded: (_tree, { run_id }) => events.push(`${name}: ${run_id}`),
+        onTreeEnded: () => events.push(`${name}: the tree`),
+      });
+      harness.world.listeners.push(listener('first'), { onRestarted: () => undefined }, listener('second'));
+      await submit(harness, tree, { kind: 'end', run_id: `${tree}.1`, input_id: 'end' });
+      await until(() => harness.world.endings.some(({ run_id }) => run_id === tree));
+      expect(events).toEqual([
+        ...[`first: ${tree}.1`, `second: ${tree}.1`],
+        ...[`first: ${tree}`, 'first: the tree', `second: ${tree}`, 'second: the tree'],
+      ]);
     });
 
     test('guarantee 7, S4-24 C50: an ended run does not change, and the attempt is recorded', async () => {

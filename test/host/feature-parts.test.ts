@@ -31,7 +31,7 @@ describe('the parts of features', () => {
     expect(events).toEqual(['created']);
   });
 
-  test('are handed over once, when they are created, to what sends them events', async () => {
+  test('are passed to `onCreated` once, when they are created', async () => {
     const { part, feature } = countedFeature();
     const created: unknown[] = [];
     const parts = new FeatureParts(

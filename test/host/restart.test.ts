@@ -133,6 +133,26 @@ test('D2: the service gets each failure once, and readiness names it until the r
   await bench.close();
 });
 
+test('D2: the service gets a failure after the callers of promotions and exports', async () => {
+  const state = new MemoryState();
+  const events: string[] = [];
+  const onLedgerFailed = (): void => void Promise.resolve().then(() => events.push('the service'));
+  const bench = await Bench.open({ store: memoryStore({ state }), sandbox, onLedgerFailed, approvals: true });
+  const { turnpike } = bench;
+  const run = await turnpike.export({
+    ...{ actor: 'anna', role: 'ATTORNEY_ADMIN', case: 'case-local' },
+    ...{ reason: 'A test.', destination: 'bag' },
+  });
+  void run.finished.then(({ reason }) => events.push(`the export: ${reason}`));
+  const agent = await turnpike.startAgent({ case: 'case-local' });
+  state.breakCommits(true);
+  await agent.submit(think());
+  expect(events).toEqual(['the export: AUDIT_FAILURE', 'the service']);
+  state.breakCommits(false);
+  await turnpike.restart();
+  await bench.close();
+});
+
 test('S4-08: runs that ended around a failure have their records after the restart', async () => {
   const state = new MemoryState();
   const bench = await Bench.open({ store: memoryStore({ state }), sandbox });

@@ -54,7 +54,7 @@ export interface Conditions {
   withObligation(id: string, obligation: Obligation | null, policy: ConditionedPolicy): Conditions;
 }
 
-/** What of a policy conditions depend on. */
+/** The members of a policy that conditions depend on. */
 export interface ConditionedPolicy {
   /** Everything that the policy can allow: the built-in actions, and the registrations of the tree. */
   readonly catalogue: Catalogue;
@@ -285,7 +285,7 @@ export const HOOKS = 'hooks';
 
 // Decision points: the feature `decision-points` makes the queries and reads the answers.
 
-/** What of a policy decision points depend on. */
+/** The members of a policy that decision points depend on. */
 export interface DecisionPointPolicy {
   /** They are asked before an action is allowed. Absent: none. */
   readonly decision_points?: readonly DecisionPoint[];
@@ -360,7 +360,7 @@ export const decisionPointDenial = (
 /** The name of the feature. */
 export const DECISION_POINTS = 'decision-points';
 
-// Approvals (D7): the feature `approvals` keeps the requests and counts the votes.
+// Approvals (D7): the feature `approvals` stores the requests and counts the votes.
 
 /** The exact effect to approve, and its run: what the approvers have seen. */
 export interface ApprovalRequest {
@@ -432,7 +432,7 @@ export interface ApprovalDecision {
   readonly obligation: ApprovalObligation | null;
 }
 
-/** What of a policy a FINISH with pending requests depends on. */
+/** The members of a policy that a FINISH with pending requests depends on. */
 export type FinishPolicy = Pick<ActionsPolicy, 'knobs'>;
 
 /** An action of a run, and the requests of the run. */

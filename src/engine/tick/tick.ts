@@ -49,7 +49,7 @@ export interface TickOptions {
   readonly trees: LiveTrees;
   readonly effectRunner: EffectRunner;
   readonly reservations: Reservations;
-  readonly ledgerFacts: LazyLedgerFacts;
+  readonly ledgerFacts: Readonly<LazyLedgerFacts>;
   readonly secrets: Secrets;
   readonly timestamps: Timestamps;
   /** The emergency overlay (D1). */

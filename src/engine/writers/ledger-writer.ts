@@ -43,7 +43,7 @@ export interface LedgerWriter {
   /** Whether other workers write to the same trees. */
   readonly sharesTrees: boolean;
   readonly reservations: Reservations;
-  readonly ledgerFacts: LazyLedgerFacts;
+  readonly ledgerFacts: Readonly<LazyLedgerFacts>;
   /** Absent for the only writer, which integrates at every commit. */
   readonly leaderParts?: Pick<LogLeaderOptions, 'store' | 'clock' | 'log'> | undefined;
   /** The stored lengths of trees. Absent if no other worker extends them. */

@@ -138,10 +138,12 @@ export class ControlSession {
       return request === null ? null : { id, execute: () => this.#execute(request) };
     }
     try {
-      const answer = (await load())(members);
+      const read = await load();
+      const answer = read(members);
       return answer === null ? null : { id, execute: () => answer(this.#requestHost) };
     } catch (error) {
-      // Its module cannot be loaded. Only this request fails: an attached agent run would end with its connection.
+      // Only this request fails: an attached agent run would end with its connection.
+      this.#host.log.error('what a request of the control socket needs cannot be loaded', { op, error });
       return { id, execute: () => Promise.reject(error as Error) };
     }
   }

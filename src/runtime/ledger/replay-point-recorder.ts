@@ -60,7 +60,7 @@ export class ReplayPointRecorder implements CommitObserver {
   /** The size at the last point; while paused, the size of the ledger at which the next one is due. */
   #point = 0;
   #due = 0;
-  /** What was committed since: while it is reading, and until it is followed. */
+  /** Commits that are not followed yet: all while it reads, then those of about `FOLLOW_ENTRIES` entries. */
   #queued: LogAppends[] = [];
   /** Trees that changed since they were last added to a point. */
   readonly #changed = new Set<string>();

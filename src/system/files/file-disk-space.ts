@@ -52,7 +52,7 @@ async function acceptsWrite(probe: string): Promise<boolean> {
 /** With much free space a measurement is reused briefly: no disk fills that fast. */
 function measuring(folder: string): () => FreeSpace | null {
   let last: { readonly space: FreeSpace; readonly at: number } | null = null;
-  return () => {
+  return function measure() {
     const now = performance.now();
     if (last !== null && now - last.at < MEASURED_MS) return last.space;
     const space = measureFreeSpace(folder);

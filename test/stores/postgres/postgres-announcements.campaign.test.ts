@@ -52,7 +52,7 @@ interface Worker {
       log: winstonLog('silent'),
       effects: world,
       secrets: ephemeralKey(),
-      listeners: [world],
+      listeners: world.listeners,
       defer: (task) => void setImmediate(task),
     });
     await engine.start();

@@ -45,7 +45,7 @@ async function start(place: LedgerPlace, store: LedgerStore): Promise<EngineHarn
     log: winstonLog('silent'),
     effects: world,
     secrets: ephemeralKey(),
-    listeners: [world],
+    listeners: world.listeners,
     defer: (task) => void setImmediate(task),
     liveTreesMax: 1_024,
   });

@@ -35,7 +35,7 @@ async function openWorker(place: LedgerPlace, clock: ManualClock): Promise<Share
     log: winstonLog('silent'),
     effects: world,
     secrets: ephemeralKey(),
-    listeners: [world],
+    listeners: world.listeners,
     defer: (task) => void setImmediate(task),
   });
   await engine.start();

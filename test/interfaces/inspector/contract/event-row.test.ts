@@ -142,7 +142,7 @@ describe('a page of rows', () => {
   });
 });
 
-test('runs in a browser: its only run-time imports are names', () => {
+test('runs in a browser: its run-time imports have no packages and no schemas', () => {
   const values = (path: string): string[] =>
     parse(path).statements.flatMap((node) => (/^import (?!type)/.test(node.getText()) ? [node.getText()] : []));
   expect(values('src/interfaces/inspector/contract/event-row.ts').map((text) => /'(.+)'/.exec(text)?.[1])).toEqual([
