@@ -124,8 +124,8 @@ export const writeSeenEpoch = (path: string, { epoch, hash }: SeenEpoch): void =
 /**
  * The overlay file at `path`, verified with the public key. `overlay.seen` next to that key stores the highest epoch.
  * While the files are unchanged, a call of `current` costs one or two stats.
- * @param toCompared adds the person that a rule names; called for each rule of an overlay that is read. Default: none is
- * added.
+ * @param toCompared adds the person that a rule names; called for each rule of an overlay that is read. Default: none
+ *   is added.
  */
 export const overlayFile = (files: ReadOverlayFiles, toCompared: RuleComparison = (rule) => rule): OverlaySource =>
   new WatchedOverlayFile(files, toCompared);

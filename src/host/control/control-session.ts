@@ -144,7 +144,12 @@ export class ControlSession {
     } catch (error) {
       // Only this request fails: an attached agent run would end with its connection.
       this.#host.log.error('what a request of the control socket needs cannot be loaded', { op, error });
-      return { id, execute: () => Promise.reject(error as Error) };
+      return {
+        id,
+        execute: () => {
+          throw error;
+        },
+      };
     }
   }
 
