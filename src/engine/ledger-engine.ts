@@ -235,8 +235,8 @@ export class LedgerEngine implements TreeEngine {
 
   #reportEnd(tree_id: string, ending: RunTermination): void {
     this.#timers.clearRun(ending.run_id);
-    // Every later input would be refused. A later request for the tree folds it again.
     const endsTree = ending.run_id === tree_id;
+    // Every later input would be refused. A later request for the tree folds it again.
     if (endsTree) this.#trees.drop(tree_id);
     this.#responses.endRun(ending.run_id);
     for (const listener of this.#listeners) {

@@ -64,10 +64,13 @@ async function measureInSlices(order) {
       stdio: 'inherit',
     }),
   );
-  const ask = async (child, message) => {
+  const ends = new Map(children.map((child) => [child, once(child, 'exit').then(() => null)]));
+  const measure = async (child, message) => {
     child.send(message);
-    const [cost] = await once(child, 'message');
-    return cost;
+    // A child that fails sends nothing.
+    const answer = await Promise.race([once(child, 'message'), ends.get(child)]);
+    if (answer === null) throw new Error(`${values.script} has ended before its answer`);
+    return answer[0];
   };
   const found = { before: {}, after: {} };
   for (const kind of Object.keys(KINDS)) {
@@ -75,17 +78,16 @@ async function measureInSlices(order) {
       const figure = `${kind}, ${trees} tree${trees === 1 ? '' : 's'}`;
       if (values.only !== undefined && values.only !== figure) continue;
       const steps = Number(values.steps ?? 1600) / (trees === 1 ? 16 : 4);
-      for (const child of children) await ask(child, { kind, trees, steps: steps * 4 });
+      for (const child of children) await measure(child, { kind, trees, steps: steps * 4 });
       const costs = [[], []];
       for (let slice = 0; slice < Number(values.slices); slice += 1)
         for (const at of slice % 2 === 0 ? [0, 1] : [1, 0])
-          costs[at].push(await ask(children[at], { kind, trees, steps }));
+          costs[at].push(await measure(children[at], { kind, trees, steps }));
       for (const [at, which] of order.entries()) found[which][figure] = median(ascending(costs[at]));
     }
   }
-  const ends = children.map((child) => once(child, 'exit'));
   for (const child of children) child.disconnect();
-  await Promise.all(ends);
+  await Promise.all(ends.values());
   return found;
 }
 
