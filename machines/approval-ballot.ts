@@ -91,8 +91,10 @@ export function approvalPolicyFor(
 
 const NO_ROLES: ApprovalPolicy['roles'] = new Map();
 
-/** The approvals that count now: votes of approvers whom the overlay has suspended since do not count (D1). A
- * book without entries needs no call. */
+/**
+ * The approvals that count now: votes of approvers whom the overlay has suspended since do not count (D1). A book
+ * without entries needs no call.
+ */
 export function dropSuspendedVotes(book: ApprovalBook, overlay: OverlayFact | null): ApprovalBook {
   const isSuspended = suspensionCheck(overlay);
   if (isSuspended === null) return book;

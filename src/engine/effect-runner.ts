@@ -23,7 +23,7 @@ import { changedPaths } from '../core/contract/policy/catalogue.js';
 import { grantCapability, revokeCapability } from './ports/effects/capability.js';
 import { executionSuspendedError } from './engine-errors.js';
 import type { LedgerStore } from './ports/ledger/ledger-store.js';
-import { readRestoreHistory } from './suspension.js';
+import { readRestoreHistory } from './restore-history.js';
 import type { EngineParts, Effects } from './tree-engine.js';
 
 /** The outcome of an effect. The result is JSON text, because an object could still change, or have no JSON. */

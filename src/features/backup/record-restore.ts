@@ -6,7 +6,7 @@ import { systemClock } from '../../system/system-clock.js';
 import { createCatalogue, type Registrations } from '../../core/contract/policy/catalogue.js';
 import { embeddedEngine } from '../../engine/embedded.js';
 import { isShared, sharedEngine } from '../../engine/shared.js';
-import { ACKNOWLEDGED, readRestoreHistory, RESTORED, restoreTreeId } from '../../engine/suspension.js';
+import { ACKNOWLEDGED, readRestoreHistory, RESTORED, restoreTreeId } from '../../engine/restore-history.js';
 import type { Effects, Recovery, TreeEngine } from '../../engine/tree-engine.js';
 import { InvariantError, LedgerError } from '../../core/errors.js';
 import type { ExternalHeadStore, LedgerStore, LogHead } from '../../engine/ports/ledger/ledger-store.js';

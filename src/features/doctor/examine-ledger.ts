@@ -3,7 +3,7 @@
 import { parseOwnJson } from '../../core/contract/json.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { LedgerStore, ExternalHeadStore } from '../../engine/ports/ledger/ledger-store.js';
-import { readRestoreHistory } from '../../engine/suspension.js';
+import { readRestoreHistory } from '../../engine/restore-history.js';
 import { LedgerError } from '../../core/errors.js';
 import { checkExternalHead } from '../../core/ledger/verification/check-external-head.js';
 import { LedgerReader } from '../../runtime/ledger/ledger-reader.js';

@@ -7,7 +7,7 @@
 //   C3. The file of the old key is destroyed last, when nothing in the ledger is under it.
 
 import { CaseId, Identifier } from '../../core/contract/shapes.js';
-import { ledgerEventTreeId } from '../../engine/suspension.js';
+import { ledgerEventTreeId } from '../../engine/restore-history.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { usageError } from '../../core/errors.js';
 import type { Clock } from '../../engine/ports/clock.js';

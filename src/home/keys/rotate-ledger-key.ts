@@ -19,7 +19,7 @@ import {
 } from '../../stores/keys/key-file.js';
 import { readHistoryFile, writeHistoryFile } from '../../stores/keys/key-history-file.js';
 import { resignErasures } from '../../stores/keys/resign-erasures.js';
-import { ledgerEventTreeId, readRestoreHistory } from '../../engine/suspension.js';
+import { ledgerEventTreeId, readRestoreHistory } from '../../engine/restore-history.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { InvariantError, LedgerError, PolicyError, usageError } from '../../core/errors.js';
 import { KEY_BYTES } from '../../core/ledger/proof/ed25519.js';

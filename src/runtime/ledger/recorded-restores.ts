@@ -5,7 +5,7 @@ import { parseOwnJson } from '../../core/contract/json.js';
 import type { Entry } from '../../core/contract/run/entry.js';
 import { InvariantError } from '../../core/errors.js';
 import type { LedgerStore, LogHead } from '../../engine/ports/ledger/ledger-store.js';
-import { readRestoreHistory, RESTORED, restoreTreeId } from '../../engine/suspension.js';
+import { readRestoreHistory, RESTORED, restoreTreeId } from '../../engine/restore-history.js';
 import type { NewInput } from '../../engine/tree-engine.js';
 
 export type RestoreRecord = Extract<NewInput, { kind: 'restore' }>;

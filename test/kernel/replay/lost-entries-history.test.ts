@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import type { Entry } from '../../../src/core/contract/run/entry.js';
-import { readRestoreHistory, restoreTreeId } from '../../../src/engine/suspension.js';
+import { readRestoreHistory, restoreTreeId } from '../../../src/engine/restore-history.js';
 import { readGolden } from '../../fixtures/golden-history.js';
 
 describe('the golden history lost-entries', () => {

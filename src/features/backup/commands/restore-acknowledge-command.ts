@@ -8,7 +8,7 @@ import { policySource } from '../../../home/policy/home-policy.js';
 import { nanoidIds } from '../../../system/nanoid-ids.js';
 import { systemClock } from '../../../system/system-clock.js';
 import { createCatalogue } from '../../../core/contract/policy/catalogue.js';
-import { readRestoreHistory } from '../../../engine/suspension.js';
+import { readRestoreHistory } from '../../../engine/restore-history.js';
 import type { TreeEngine } from '../../../engine/tree-engine.js';
 import { registrationsInLedger } from '../../../runtime/effects/ledger-registrations.js';
 import { executeGoverned, type Operator } from '../../../runtime/operator-acts.js';
