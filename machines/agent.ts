@@ -344,9 +344,19 @@ function applyStepOutput(context: AgentMemory, step: StepOutput, policy: Policy)
   const { denials_per_run_max } = policy.limits;
   const invalid = context.invalid + (step.invalid ? 1 : 0);
   const denials = context.denials + (step.denied ? 1 : 0);
-  const mediated_runs = context.mediated_runs + step.mediated;
-  const outputs = withRefs(context.outputs ?? [], step.produced);
-  const update = { ...mergeStepOutput(context, step, policy), denials, invalid, mediated_runs, outputs };
+  const { unsettled, repeatable } = mergeOpenRequests(context, step);
+  // One literal: to spread a second object into it took as long as the rest of this function.
+  const counted = {
+    account: charge(context.account, step.spent),
+    label: step.read === null ? context.label : joinLabels(context.label, step.read),
+    approvals: requestApproval(context, step, policy),
+    unsettled,
+    denials,
+    invalid,
+    mediated_runs: context.mediated_runs + step.mediated,
+    outputs: withRefs(context.outputs ?? [], step.produced),
+  };
+  const update = repeatable === undefined ? counted : { ...counted, repeatable };
   if (context.ending !== null) return update;
   if (step.finished) return { ...update, ...toEnding('completed', { reason: 'finished', error: null }) };
   if (denials >= denials_per_run_max)
@@ -362,30 +372,28 @@ const TOO_MANY_INVALID_PROPOSALS = failureEnd(
   false,
 );
 
-/** Merges the step's results into the memory for later steps. */
-function mergeStepOutput(context: AgentMemory, step: StepOutput, policy: Policy): Partial<AgentMemory> {
-  const { run, approvals } = context;
-  const requester = { requested_by: run.actor.actor_id, requester: context.person ?? undefined };
-  const { requested } = step;
-  const rule =
-    requested === null
-      ? undefined
-      : effectiveRule(requested.name, approvalRuleFor(policy.approvals, requested.name), requested.obligation);
-  return {
-    account: charge(context.account, step.spent),
-    label: step.read === null ? context.label : joinLabels(context.label, step.read),
-    approvals:
-      requested === null || rule === undefined
-        ? approvals
-        : approvalDecider().request(approvals, { ...requested, ...requester }, rule),
-    ...mergeOpenRequests(context, step),
-  };
+/** Adds the approval that the step asks for, if it asks for one. */
+function requestApproval(
+  { run, person, approvals }: AgentMemory,
+  { requested }: StepOutput,
+  policy: Policy,
+): ApprovalBook {
+  if (requested === null) return approvals;
+  const { name, obligation } = requested;
+  const rule = effectiveRule(name, approvalRuleFor(policy.approvals, name), obligation);
+  if (rule === undefined) return approvals;
+  const requester = { requested_by: run.actor.actor_id, requester: person ?? undefined };
+  return approvalDecider().request(approvals, { ...requested, ...requester }, rule);
 }
 
 /** Beyond this number, a request that can be repeated counts as one with an unknown outcome. */
 const REPEATABLE_MAX = 64;
 
-function mergeOpenRequests(context: AgentMemory, { unknown, repeat = null, succeeded = null }: StepOutput) {
+/** What has no known outcome after the step. @returns no `repeatable` if it stays as it is */
+function mergeOpenRequests(
+  context: AgentMemory,
+  { unknown, repeat = null, succeeded = null }: StepOutput,
+): Pick<AgentMemory, 'unsettled' | 'repeatable'> {
   const unsettled = unknown === null ? context.unsettled : [...context.unsettled, unknown];
   const known = context.repeatable ?? [];
   if (succeeded !== null)
