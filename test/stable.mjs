@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const JEST = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', 'node_modules/jest/bin/jest.js'];
+const JEST = 'node_modules/jest/bin/jest.js';
 const LOOPS = 4;
 /** Ends with the process that started it. */
 const BUSY = 'const parent = process.ppid; while (process.ppid === parent);';
@@ -62,7 +62,7 @@ function runOnce({ workers, loops, seed }) {
   const { status, stderr } = spawnSync(
     process.execPath,
     [
-      ...JEST,
+      JEST,
       '--selectProjects',
       'tests',
       '--ci',

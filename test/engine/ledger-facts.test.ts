@@ -1,3 +1,4 @@
+/** @modules own */
 // An engine has facts of the ledger only if a policy needs them, and only from the feature that reads them.
 
 import { expect, test } from '@jest/globals';

@@ -177,7 +177,7 @@ test(
     const all = filesIn('test', /\.test\.ts$/).filter((path) => SUITES.test(path));
     const suites = all.filter((path) => !WITH_FEATURES.includes(path));
     expect(all.filter(isMissing)).toEqual(IMPORTING);
-    const jest = ['--experimental-vm-modules', join(ROOT, 'node_modules/jest/bin/jest.js'), '--ci', '--maxWorkers=2'];
+    const jest = [join(ROOT, 'node_modules/jest/bin/jest.js'), '--ci', '--maxWorkers=2'];
     // By default it is left in the folder of all tests.
     const cache = ['--cacheDirectory', join(folder, 'cache')];
     const { stderr, status } = run([...jest, ...cache, '--selectProjects', 'tests', '--runTestsByPath', ...suites]);

@@ -1,3 +1,4 @@
+/** @modules own */
 // A feature whose module cannot be loaded, as in a damaged installation: the call that needs it rejects, and everything
 // else works.
 

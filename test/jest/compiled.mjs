@@ -1,52 +1,54 @@
-// What V8 made of a file is kept in the process of jest that met it first: each suite has a context of its own, in
-// which jest has every file compiled anew.
+// JavaScript of a TypeScript file: types are removed, nothing is checked (`npm run typecheck` does). What a text was
+// compiled to is kept in `build/suites`, under the hash of the text.
 
-import vm from 'node:vm';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { transformSync, version } from 'esbuild';
 
-const { SourceTextModule, compileFunction } = vm;
+const FOLDER = fileURLToPath(new URL('../../build/suites', import.meta.url));
+const OPTIONS = {
+  format: 'esm',
+  target: 'node20',
+  sourcemap: 'external',
+  tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true, jsx: 'react-jsx' } },
+};
 
-/** By the file's name: a context that is given other text under that name compiles that. */
-const modules = new Map();
-const functions = new Map();
-
-/** V8 keeps for `import()` whose it is with what it compiles, and loses it with what was kept. */
-const IMPORTS_LATER = /\bimport\s*[(/]/;
-
-class CompiledOnce extends SourceTextModule {
-  constructor(text, options) {
-    const cachedData = known(modules, options.identifier, text);
-    let isNew = cachedData === undefined;
-    try {
-      super(text, { ...options, cachedData });
-    } catch (error) {
-      // V8 does so when its flags have changed.
-      if (error.code !== 'ERR_VM_MODULE_CACHED_DATA_REJECTED') throw error;
-      super(text, options);
-      isNew = true;
-    }
-    if (isNew && !IMPORTS_LATER.test(text)) modules.set(options.identifier, { text, data: this.createCachedData() });
+export function compiledText(path) {
+  const source = readFileSync(path, 'utf8');
+  const place = placeOf(path, source);
+  if (!existsSync(place)) {
+    const { code, map } = transformSync(source, {
+      ...OPTIONS,
+      loader: path.endsWith('x') ? 'tsx' : 'ts',
+      sourcefile: path,
+    });
+    mkdirSync(FOLDER, { recursive: true });
+    replace(`${place}.map`, map);
+    replace(place, code);
   }
+  return readFileSync(place, 'utf8');
 }
 
-function compileFunctionOnce(text, parameters, options) {
-  const cachedData = known(functions, options.filename, text);
-  const compiled = compileFunction(text, parameters, {
-    ...options,
-    cachedData,
-    produceCachedData: cachedData === undefined && !IMPORTS_LATER.test(text),
-  });
-  if (compiled.cachedDataRejected) functions.delete(options.filename);
-  else if (compiled.cachedData !== undefined) functions.set(options.filename, { text, data: compiled.cachedData });
-  return compiled;
+/** The file with the source map of one. @returns undefined for what was not compiled */
+export function mapOf(url) {
+  const path = url.startsWith('file:') ? fileURLToPath(url) : url;
+  if (!/\.tsx?$/.test(path)) return undefined;
+  const map = `${placeOf(path, readFileSync(path, 'utf8'))}.map`;
+  return existsSync(map) ? map : undefined;
 }
 
-function known(all, name, text) {
-  const one = all.get(name);
-  return one?.text === text ? one.data : undefined;
-}
+const placeOf = (path, source) =>
+  join(
+    FOLDER,
+    createHash('sha256')
+      .update([version, JSON.stringify(OPTIONS), path, source].join('\0'))
+      .digest('hex'),
+  );
 
-/** From now on jest's own uses of `node:vm` in this process keep what is compiled. */
-export function keepCompiled() {
-  vm.SourceTextModule = CompiledOnce;
-  vm.compileFunction = compileFunctionOnce;
+/** Another process may be reading it. */
+function replace(path, text) {
+  writeFileSync(`${path}.${process.pid}`, text);
+  renameSync(`${path}.${process.pid}`, path);
 }

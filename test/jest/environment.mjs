@@ -1,84 +1,89 @@
-// Where tests run: jest's own environment of Node, with a global object that V8 looks names up in by itself. In jest's
-// own, every `Object`, `JSON` or `Math` that code of a suite says calls back into two layers of JavaScript.
+// Where suites run: in the context of jest's process. What they replace there is put back after each suite.
 
-import { TestEnvironment } from 'jest-environment-node';
-import asyncHooks from 'node:async_hooks';
+import { ModernFakeTimers } from '@jest/fake-timers';
 import { rmSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { constants, createContext } from 'node:vm';
-import { keepCompiled } from './compiled.mjs';
+import { register } from 'node:module';
+import { pathToFileURL } from 'node:url';
+import { MessageChannel } from 'node:worker_threads';
+import { ModuleMocker } from 'jest-mock';
 
-/** What each context has of its own, and jest replaces by that of Node, which makes what suites compare. */
-const REPLACED = ['ArrayBuffer', 'Uint8Array', 'global'];
+const { port1: replacements, port2: port } = new MessageChannel();
+replacements.unref();
+register('./loader.mjs', { parentURL: import.meta.url, data: { port }, transferList: [port] });
 
-const { AsyncLocalStorage } = asyncHooks;
-/** Later versions than Node 20 do not let it be replaced. */
-const IS_REPLACEABLE = Object.getOwnPropertyDescriptor(asyncHooks, 'AsyncLocalStorage').writable === true;
-keepCompiled();
+const { exit } = process;
+const mocker = new ModuleMocker(globalThis);
+let suites = 0;
 
-/**
- * In which jest keeps what test or hook runs, to say whose an error is that nothing caught. They run one after the
- * other here: to follow them through every promise, as Node does for its own, took a twentieth of the time of all
- * tests.
- */
-class OneTestAtATime {
-  #store;
-
-  getStore() {
-    return this.#store;
-  }
-
-  run(store, act) {
-    const outer = this.#store;
-    this.#store = store;
-    const leave = () => {
-      this.#store = outer;
-    };
-    return act().finally(leave);
-  }
-}
-
-export default class PlainEnvironment extends TestEnvironment {
+export default class NativeEnvironment {
+  global = globalThis;
+  moduleMocker = mocker;
+  fakeTimers = null;
+  fakeTimersModern;
+  /** The URL of the suite. One that runs again in the same process is evaluated again. */
+  url;
   /** What `test/fixtures/temp-folder.ts` made for this suite. */
   #folders = [];
 
-  constructor(config, context) {
-    super(config, context);
-    const global = plainGlobal(this.global);
-    this.global = global;
-    this.context = global;
-    this.moduleMocker = new this.moduleMocker.constructor(global);
-    this.fakeTimersModern.dispose();
-    this.fakeTimersModern = new this.fakeTimersModern.constructor({ config: config.projectConfig, global });
-    global.tempFolders = this.#folders;
-    // The files that setup.mjs makes load shared packages with it.
-    global.requireOutside = createRequire(import.meta.url);
-    if (IS_REPLACEABLE) asyncHooks.AsyncLocalStorage = OneTestAtATime;
+  constructor({ projectConfig }, { testPath, docblockPragmas }) {
+    suites += 1;
+    this.fakeTimersModern = new ModernFakeTimers({ config: projectConfig, global: globalThis });
+    Object.assign(globalThis, { INTERPRETER: undefined }, projectConfig.globals, { tempFolders: this.#folders });
+    this.url = pathToFileURL(testPath);
+    this.url.searchParams.set('suite', suites);
+    const graph = docblockPragmas.modules === 'own' ? suites : projectConfig.globals.INTERPRETER;
+    if (graph !== undefined) this.url.searchParams.set('graph', graph);
   }
 
-  handleTestEvent({ name }) {
-    // jest has made its own by now.
-    if (IS_REPLACEABLE && name === 'setup') asyncHooks.AsyncLocalStorage = AsyncLocalStorage;
+  /** What suites have as `jest`. */
+  get jest() {
+    const timers = this.fakeTimersModern;
+    return {
+      spyOn: (...values) => mocker.spyOn(...values),
+      restoreAllMocks: () => mocker.restoreAllMocks(),
+      setTimeout: (ms) => void (globalThis[Symbol.for('TEST_TIMEOUT_SYMBOL')] = ms),
+      useFakeTimers: (options) => timers.useFakeTimers(options),
+      useRealTimers: () => timers.useRealTimers(),
+      advanceTimersByTime: (ms) => timers.advanceTimersByTime(ms),
+      advanceTimersByTimeAsync: (ms) => timers.advanceTimersByTimeAsync(ms),
+      unstable_mockModule: (name, create) => this.#replaceModule(name, create),
+    };
   }
+
+  /** What the suite imports later finds this module in its place. */
+  #replaceModule(name, create) {
+    if (!this.url.searchParams.has('graph')) throw new Error(`begin with /** @modules own */: this replaces ${name}`);
+    const url = name.startsWith('.') ? new URL(name, this.url).href.replace(/js$/, 'ts') : name;
+    const key = `${suites} ${url}`;
+    const held = `globalThis.replacedModules[${JSON.stringify(key)}]`;
+    const modules = (globalThis.replacedModules ??= {});
+    let text;
+    let fails = false;
+    try {
+      modules[key] = create();
+      const names = Object.keys(modules[key]).filter((each) => each !== 'default');
+      text = `export const { ${names.join(', ')} } = ${held}; export default ${held}.default;`;
+    } catch (error) {
+      modules[key] = error;
+      text = `throw ${held};`;
+      fails = true;
+    }
+    replacements.postMessage({ url, suite: this.url.href, text, fails });
+  }
+
+  getVmContext() {
+    return null;
+  }
+
+  async setup() {}
 
   async teardown() {
-    await super.teardown();
+    this.fakeTimersModern.dispose();
+    mocker.restoreAllMocks();
+    delete globalThis[Symbol.for('TEST_TIMEOUT_SYMBOL')];
+    delete globalThis.replacedModules;
+    process.exit = exit;
     // A hook of the suite would come before those that close what still writes there.
     for (const folder of this.#folders) rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
   }
-}
-
-/** A global object with all that `prepared` has. */
-function plainGlobal(prepared) {
-  const global = createContext(constants.DONT_CONTEXTIFY);
-  for (const key of Reflect.ownKeys(prepared)) {
-    if (Object.hasOwn(global, key) && !REPLACED.includes(key)) continue;
-    const { value, writable, ...how } = Object.getOwnPropertyDescriptor(prepared, key);
-    if (how.get === undefined) Object.defineProperty(global, key, { value, writable, ...how });
-    else Object.defineProperty(global, key, { ...how, get: () => prepared[key] });
-  }
-  global.global = global;
-  global.Error.stackTraceLimit = prepared.Error.stackTraceLimit;
-  for (const name of ['asyncDispose', 'dispose']) global.Symbol[name] ??= prepared.Symbol[name];
-  return global;
 }

@@ -1,3 +1,4 @@
+/** @modules own */
 // A change of behaviour, as a later version would make it: here, under flag 0, a cancelled run records its requester.
 // `machines` is the real code, with one additional action that checks the flag.
 

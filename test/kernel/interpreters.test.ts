@@ -18,7 +18,7 @@ import { xstateActors } from '../../src/kernel/interpreter/xstate-actors.js';
 import { AGENT, essence, proposal, SHIPPED, TREE, TreeDriver } from '../fixtures/tree.js';
 
 const INVARIANT = expect.objectContaining({ code: 'INVARIANT' });
-/** Set by `jest.config.ts`. */
+/** Set by `jest.config.mjs`. */
 const { INTERPRETER = 'table-driven' } = globalThis as { readonly INTERPRETER?: Interpreter };
 
 /** Collects the actors of a tree as XState reports them. */

@@ -1,3 +1,4 @@
+/** @modules own */
 // A reader of a ledger loads the features that its trees need by itself: those that entries name, and those that the
 // pinned policies need. Without them: `missing-feature.test.ts`.
 

@@ -1,3 +1,4 @@
+/** @modules own */
 // An installation without the feature approvals: policies that can ask for one are refused, and ledgers that pinned one
 // are verified but for their decisions.
 

@@ -1,3 +1,4 @@
+/** @modules own */
 // A ledger with entries of a feature that this installation does not have: what the feature has recorded is reported as
 // not checked, and everything else is verified.
 

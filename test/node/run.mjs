@@ -30,9 +30,8 @@ function runTests(version, args) {
   const checkout = checkoutFor(version, node);
   const results = join(FOLDER, version, 'results.json');
   rmSync(results, { force: true });
-  const jest = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', 'node_modules/jest/bin/jest.js'];
   const which = ['--selectProjects', 'tests', '--ci', '--json', `--outputFile=${results}`];
-  const { status } = spawnSync(node, [...jest, ...which, ...args], {
+  const { status } = spawnSync(node, ['node_modules/jest/bin/jest.js', ...which, ...args], {
     cwd: checkout,
     env: environmentOf(node),
     stdio: ['ignore', 'ignore', 'inherit'],

@@ -1,3 +1,4 @@
+/** @modules own */
 import { expect, test } from '@jest/globals';
 import * as contract from '../../src/published/contract.js';
 import { ENTRY_TYPES } from '../fixtures/features.js';

@@ -1,3 +1,4 @@
+/** @modules own */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { canonicalJson } from '../../../src/core/contract/json.js';

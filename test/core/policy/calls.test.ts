@@ -1,3 +1,4 @@
+/** @modules own */
 import { describe, expect, test } from '@jest/globals';
 import type { CallRule } from '../../../src/core/contract/policy/call-rules.js';
 import {

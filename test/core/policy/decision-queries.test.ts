@@ -1,3 +1,4 @@
+/** @modules own */
 // What core does about decision points without the feature; what they are asked: `test/features/decision-points`.
 
 import { expect, test } from '@jest/globals';

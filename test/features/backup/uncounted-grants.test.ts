@@ -1,3 +1,4 @@
+/** @modules own */
 // A ledger with values of counters, in an installation that cannot count: what it would permit is not known, and a
 // restore must not be acknowledged as if nothing had been counted.
 

@@ -25,7 +25,6 @@ try {
 function runTests() {
   const node = nodeOf(VERSION);
   const env = { ...environmentOf(node), TURNPIKE_SDKS: installPackages(node) };
-  const jest = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', 'node_modules/jest/bin/jest.js'];
   const words = [
     '--selectProjects',
     'sdks',
@@ -33,7 +32,7 @@ function runTests() {
     `--cacheDirectory=${join(FOLDER, VERSION, 'jest')}`,
     ...process.argv.slice(2),
   ];
-  const { status } = spawnSync(node, [...jest, ...words], { cwd: checkoutFor(VERSION, node), env, stdio: 'inherit' });
+  const { status } = spawnSync(node, ['node_modules/jest/bin/jest.js', ...words], { cwd: checkoutFor(VERSION, node), env, stdio: 'inherit' });
   return status ?? 1;
 }
 

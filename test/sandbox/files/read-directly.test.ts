@@ -1,3 +1,4 @@
+/** @modules own */
 // The fast path to a file (`read-directly.ts`): that it is used, and that each of its checks is needed. Another
 // program acts at chosen moments: just before the named calls of `node:fs`, one after the other.
 

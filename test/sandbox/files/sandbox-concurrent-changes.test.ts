@@ -1,3 +1,4 @@
+/** @modules own */
 // C29, one interleaving at a time: another program acts between two calls of one action. What a race meets only by luck
 // happens here at a chosen moment, just before the named call of `node:fs` reaches the disk.
 

@@ -1,3 +1,4 @@
+/** @modules own */
 // The file system fails, or the process dies, at the 1st, the 2nd, ... the last call of every action (as in the tests
 // of SQLite). In every case `failed` means that nothing changed, no temporary file and no descriptor is left, and
 // settling finds the outcome that was unknown.

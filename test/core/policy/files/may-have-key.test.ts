@@ -1,3 +1,4 @@
+/** @modules own */
 import { describe, expect, test } from '@jest/globals';
 import { loadPolicy } from '../../../../src/core/policy/files/check-policy.js';
 import { mayHaveKey } from '../../../../src/core/policy/files/may-have-key.js';

@@ -1,25 +1,15 @@
-/**
- * @jest-config-loader ts-node
- * @jest-config-loader-options {"transpileOnly":true,"compilerOptions":{"module":"CommonJS","moduleResolution":"bundler"}}
- */
-import type { Config } from 'jest';
+// How jest finds and runs the suites: `npm test`, and the campaigns.
 
 const suites = {
   testEnvironment: './test/jest/environment.mjs',
   roots: ['<rootDir>/test'],
   extensionsToTreatAsEsm: ['.ts'],
-  resolver: './test/jest/resolver.mjs',
+  runtime: '<rootDir>/test/jest/runtime.mjs',
   globalSetup: './test/jest/setup.mjs',
   globalTeardown: './test/jest/teardown.mjs',
-  moduleNameMapper: {
-    // Below `build/packages` what is imported is JavaScript.
-    '^(\\.{1,2}/(?!chunk-).*)\\.js$': '$1',
-    '^typebox$': '<rootDir>/build/packages/typebox/index.js',
-    '^typebox/(.*)$': '<rootDir>/build/packages/typebox/$1.js',
-    '^(kysely|libphonenumber-js|pg|typescript|winston|yaml)$': '<rootDir>/build/packages/shared/$1.cjs',
-  },
-  transform: { '^.+\\.ts$': '<rootDir>/test/jest/transform.mjs' },
-} as const satisfies NonNullable<Config['projects']>[number];
+  transform: {},
+  injectGlobals: false,
+};
 
 /** These decide no input of a tree, or do it to test something else: another interpreter shows nothing in them. */
 const WITHOUT_TREES = [
@@ -32,24 +22,13 @@ const WITHOUT_TREES = [
 ];
 
 /** What needs packages that need a later Node: `npm run test:sdks`. The package `ai` is that version too. */
-const sdks = process.env['TURNPIKE_SDKS'];
-const separate: NonNullable<Config['projects']> =
-  sdks === undefined
+const separate =
+  process.env.TURNPIKE_SDKS === undefined
     ? []
-    : [
-        {
-          ...suites,
-          displayName: 'sdks',
-          testMatch: ['<rootDir>/test/interfaces/sdk/separate/*.test.ts'],
-          moduleNameMapper: {
-            '^ai$': `${sdks}/node_modules/ai7/dist/index.js`,
-            '^ai/test$': `${sdks}/node_modules/ai7/dist/test/index.js`,
-            ...suites.moduleNameMapper,
-          },
-        },
-      ];
+    : [{ ...suites, displayName: 'sdks', testMatch: ['<rootDir>/test/interfaces/sdk/separate/*.test.ts'] }];
 
-const config: Config = {
+/** @type {import('jest').Config} */
+export default {
   // `npm test` runs the first; `npm run test:campaigns` the others. The name of a suite's file says where it belongs.
   projects: [
     {
@@ -73,19 +52,13 @@ const config: Config = {
         '/test/(?!crash/crash\\.).*\\.campaign\\.test\\.ts$',
         `/test/(${WITHOUT_TREES.join('|')})\\.test\\.ts$`,
       ],
-      moduleNameMapper: {
-        '^\\.{1,2}/(.*/)?default-interpreter\\.js$': '<rootDir>/test/fixtures/xstate-by-default.ts',
-        ...suites.moduleNameMapper,
-      },
       globals: { INTERPRETER: 'xstate' },
     },
   ],
   // For a machine that has much else to do: no test of `npm test` takes a tenth of it on one that has not.
   testTimeout: 120_000,
-  collectCoverageFrom: ['machines/**/*.ts', 'src/**/*.ts'],
   // Half of the time a worker waits, for a disk, a database or a process that it killed: three keep two cores busy.
   maxWorkers: 3,
   // What a suite leaves behind adds up, and to collect garbage beside it takes longer and longer.
   workerIdleMemoryLimit: '700MB',
 };
-export default config;
