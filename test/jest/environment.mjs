@@ -24,6 +24,7 @@ export default class NativeEnvironment {
   url;
   /** What `test/fixtures/temp-folder.ts` made for this suite. */
   #folders = [];
+  #variables = { ...process.env };
 
   constructor({ projectConfig }, { testPath, docblockPragmas }) {
     suites += 1;
@@ -31,8 +32,8 @@ export default class NativeEnvironment {
     Object.assign(globalThis, { INTERPRETER: undefined }, projectConfig.globals, { tempFolders: this.#folders });
     this.url = pathToFileURL(testPath);
     this.url.searchParams.set('suite', suites);
-    const graph = docblockPragmas.modules === 'own' ? suites : projectConfig.globals.INTERPRETER;
-    if (graph !== undefined) this.url.searchParams.set('graph', graph);
+    const graph = [projectConfig.globals.INTERPRETER, docblockPragmas.modules === 'own' ? suites : undefined];
+    if (graph.some((part) => part !== undefined)) this.url.searchParams.set('graph', graph.join('-'));
   }
 
   /** What suites have as `jest`. */
@@ -75,14 +76,19 @@ export default class NativeEnvironment {
     return null;
   }
 
-  async setup() {}
+  async setup() {
+    // Nothing.
+  }
 
   async teardown() {
     this.fakeTimersModern.dispose();
     mocker.restoreAllMocks();
-    delete globalThis[Symbol.for('TEST_TIMEOUT_SYMBOL')];
+    Reflect.deleteProperty(globalThis, Symbol.for('TEST_TIMEOUT_SYMBOL'));
     delete globalThis.replacedModules;
     process.exit = exit;
+    for (const name of Object.keys(process.env))
+      if (!Object.hasOwn(this.#variables, name)) Reflect.deleteProperty(process.env, name);
+    Object.assign(process.env, this.#variables);
     // A hook of the suite would come before those that close what still writes there.
     for (const folder of this.#folders) rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
   }

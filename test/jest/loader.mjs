@@ -2,7 +2,7 @@
 // JavaScript, `@jest/globals`, and modules that a suite replaced.
 //
 // The URLs of modules that belong to one suite, or to the suites of one interpreter, have the name of their graph
-// (`?graph=NAME`). What they import from the project belongs to the same graph.
+// (`?graph=INTERPRETER-SUITE`). What they import from the project belongs to the same graph.
 
 import { existsSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -58,7 +58,7 @@ function placeOf(name, parentURL) {
     url.pathname = url.pathname.replace(/js$/, end);
   }
   const graph = graphOf(parentURL);
-  if (graph === 'xstate' && url.pathname.endsWith('/default-interpreter.ts')) return XSTATE;
+  if (graph?.startsWith('xstate-') && url.pathname.endsWith('/default-interpreter.ts')) return XSTATE;
   if (graph !== null) url.searchParams.set('graph', graph);
   return url.href;
 }

@@ -37,8 +37,8 @@ export default class NativeRuntime {
 
   /** Loads jest-circus anew: it collects the tests of one suite in variables of its own. */
   requireInternalModule(path) {
-    delete require.cache[path];
-    delete globalThis[HANDLERS];
+    Reflect.deleteProperty(require.cache, path);
+    Reflect.deleteProperty(globalThis, HANDLERS);
     if (IS_REPLACEABLE) asyncHooks.AsyncLocalStorage = OneTestAtATime;
     try {
       return require(path);
