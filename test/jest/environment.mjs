@@ -26,13 +26,15 @@ export default class NativeEnvironment {
   #folders = [];
   #variables = { ...process.env };
 
-  constructor({ projectConfig }, { testPath, docblockPragmas }) {
+  constructor({ globalConfig, projectConfig }, { testPath, docblockPragmas }) {
     suites += 1;
     this.fakeTimersModern = new ModernFakeTimers({ config: projectConfig, global: globalThis });
     Object.assign(globalThis, { INTERPRETER: undefined }, projectConfig.globals, { tempFolders: this.#folders });
     this.url = pathToFileURL(testPath);
     this.url.searchParams.set('suite', suites);
-    const graph = [projectConfig.globals.INTERPRETER, docblockPragmas.modules === 'own' ? suites : undefined];
+    // A process that watches files would keep modules as they were.
+    const hasOwn = docblockPragmas.modules === 'own' || globalConfig.watch || globalConfig.watchAll;
+    const graph = [projectConfig.globals.INTERPRETER, hasOwn ? suites : undefined];
     if (graph.some((part) => part !== undefined)) this.url.searchParams.set('graph', graph.join('-'));
   }
 
