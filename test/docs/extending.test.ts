@@ -1,3 +1,4 @@
+/** @modules own */
 // docs/explanation/extending.md: the feature that it builds is that of extending/tags.ts, and works.
 
 import { describe, expect, test } from '@jest/globals';

@@ -1,3 +1,4 @@
+/** @modules own */
 import { expect, test } from '@jest/globals';
 import Type from 'typebox';
 import {
