@@ -9,7 +9,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { receiveMessageOnPort } from 'node:worker_threads';
 import { compiledText } from './compiled.mjs';
 
-const GLOBALS = new URL('globals.mjs', import.meta.url).href;
+const SUITE_GLOBALS = new URL('suite-globals.mjs', import.meta.url).href;
+const FIXTURE_GLOBALS = new URL('fixture-globals.mjs', import.meta.url).href;
 /** Where `run-separate.mjs` installed the packages of later SDKs. */
 const { TURNPIKE_SDKS } = process.env;
 const SEPARATE =
@@ -33,9 +34,9 @@ export function initialize({ port }) {
 }
 
 export function resolve(name, context, next) {
-  if (name === '@jest/globals') return { url: GLOBALS, shortCircuit: true };
   if (Object.hasOwn(SEPARATE, name)) return { url: SEPARATE[name], shortCircuit: true };
   const { parentURL = 'data:' } = context;
+  if (name === '@jest/globals') return { url: globalsFor(parentURL), shortCircuit: true };
   const key = `${name}\0${parentURL}`;
   if (!places.has(key)) places.set(key, placeOf(name, parentURL));
   const url = places.get(key);
@@ -61,6 +62,11 @@ function placeOf(name, parentURL) {
   if (graph?.startsWith('xstate-') && url.pathname.endsWith('/default-interpreter.ts')) return XSTATE;
   if (graph !== null) url.searchParams.set('graph', graph);
   return url.href;
+}
+
+function globalsFor(parentURL) {
+  const suite = new URL(parentURL).searchParams.get('suite');
+  return suite === null ? FIXTURE_GLOBALS : `${SUITE_GLOBALS}?suite=${suite}`;
 }
 
 const graphOf = (url) => new URL(url).searchParams.get('graph');

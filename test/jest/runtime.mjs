@@ -47,7 +47,7 @@ export default class NativeRuntime {
     }
   }
 
-  /** For `globals.mjs`. */
+  /** For what suites and fixtures import as `@jest/globals`. */
   setGlobalsForRuntime(globals) {
     globalThis.jestGlobals = { ...globals, jest: this.#environment.jest };
   }
