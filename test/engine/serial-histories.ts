@@ -18,7 +18,7 @@ import { openTurnpikeIn, type Turnpike } from '../../src/host/turnpike.js';
 import { countedIds, writeContract } from '../fixtures/bench.js';
 import { CASE_AGENT, service, type World } from '../fixtures/service.js';
 import { testSecrets } from '../fixtures/session.js';
-import { tempFolder } from '../fixtures/temp-folder.js';
+import { suiteFolder, tempFolder } from '../fixtures/temp-folder.js';
 import { edit } from '../features/backup/copy/rich-ledger.js';
 import { ModelFiles } from '../simulation/model-files.js';
 
@@ -105,15 +105,14 @@ async function exports(scene: Scene): Promise<void> {
   ).finished;
 }
 
-/** One path for all runs: it is recorded. */
-const SPEC = join(tempFolder('spec'), 'spec.json');
-
 async function session({ turnpike, raw }: Scene): Promise<void> {
   const by = { actor: 'anna', role: 'maintainer' } as const;
   const tasks = ['one', 'two', 'three'].map((id) => ({ id, title: id, instruction: `Do ${id}.` }));
   const spec = { spec_version: 1, id: 'small', title: 'Small', phases: [{ id: 'only', title: 'Only', tasks }] };
-  writeFileSync(SPEC, JSON.stringify(spec));
-  const { data } = await turnpike.sessions.start({ spec: SPEC, case: 'case-local', by });
+  // One path for all runs of a suite: it is recorded.
+  const file = join(suiteFolder('spec'), 'spec.json');
+  writeFileSync(file, JSON.stringify(spec));
+  const { data } = await turnpike.sessions.start({ spec: file, case: 'case-local', by });
   const id = data?.session_id ?? '';
   const first = await turnpike.sessions.next(id, { context_usage_pct: 1 }, by);
   const { step_id, type, step_proof, task_id, run_id } = first.data?.next_step as unknown as Record<string, string>;

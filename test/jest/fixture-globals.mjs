@@ -1,12 +1,14 @@
 // What fixtures import as `@jest/globals`. They keep it for all suites of a process. `expect` is the same in all of them,
 // and the others are new in each suite.
 
-/** The function of that name that the running suite has, and what belongs to it. */
-const current = (name) =>
+/** The function at that path which the running suite has. */
+const current = (...path) =>
   new Proxy(() => undefined, {
-    apply: (_, self, values) => Reflect.apply(globalThis.jestGlobals[name], self, values),
-    get: (_, key) => globalThis.jestGlobals[name][key],
+    apply: (_, self, values) => Reflect.apply(found(path), self, values),
+    get: (_, key) => current(...path, key),
   });
+
+const found = (path) => path.reduce((value, key) => value[key], globalThis.jestGlobals);
 
 export const afterAll = current('afterAll');
 export const afterEach = current('afterEach');

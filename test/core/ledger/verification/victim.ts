@@ -3,7 +3,6 @@
 import type { EntryPlace } from '../../../../src/engine/ports/ledger/ledger-store.js';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll } from '@jest/globals';
 import type Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { headFile } from '../../../../src/stores/ledger/head-file.js';
@@ -85,16 +84,11 @@ export class Victim {
 export const named = (verdict: LedgerVerdict): readonly (number | null)[] =>
   verdict.ok ? [] : verdict.problems.map(({ log_index }) => log_index);
 
-const victims: Victim[] = [];
 export async function victimOf(batches: readonly Plan[]): Promise<Victim> {
   const victim = new Victim();
-  victims.push(victim);
   await victim.write(batches);
   return victim;
 }
-afterAll(() => {
-  for (const victim of victims) victim.at.remove();
-});
 
 export interface BlockText {
   readonly log_index: number;

@@ -2,12 +2,12 @@
 // policy and findings of axe, and a test fails if there are any.
 
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
 import { readPageFolder, type PageFile } from '../../../../../src/interfaces/inspector/page-folder.js';
 import { builtPage } from '../../../../fixtures/built-page.js';
-import { tempFolder } from '../../../../fixtures/temp-folder.js';
+import { suiteFolder } from '../../../../fixtures/temp-folder.js';
 import { pictureTool } from '../../../../docs/picture-tools.js';
 import { ROOT } from '../../../../sources.js';
 
@@ -32,8 +32,7 @@ export const inChromium = ((): typeof describe | typeof describe.skip => {
 })();
 
 /** The folder for screenshots. */
-export const SCREENSHOTS = process.env['TURNPIKE_SCREENSHOTS'] ?? tempFolder('pictures');
-mkdirSync(SCREENSHOTS, { recursive: true });
+const screenshots = (): string => process.env['TURNPIKE_SCREENSHOTS'] ?? suiteFolder('pictures');
 
 /** The files of the page, built from the current sources. */
 export function presentPage(): Promise<ReadonlyMap<string, PageFile>> {
@@ -122,7 +121,7 @@ export class Tab {
   }
 
   async picture(name: string): Promise<void> {
-    await this.page.screenshot({ path: join(SCREENSHOTS, `${name}.png`) });
+    await this.page.screenshot({ path: join(screenshots(), `${name}.png`) });
   }
 
   /** Takes a screenshot and runs axe. */
