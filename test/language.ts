@@ -28,6 +28,12 @@ export const IDENTIFIER_WORDS = [
   'whoever',
 ] as const;
 
+/** Names of members that are recorded or stored, and so never change. */
+export const RECORDED_NAMES: readonly string[] = ['phases_told', 'said'];
+
+/** Texts on the wire, and so never changed, that a page repeats. */
+export const FROZEN: readonly string[] = ['This was erased with its case, or is kept back'];
+
 /** Phrases that no prose holds: a name of the rule, and what finds it. */
 export const PHRASES: Readonly<Record<string, RegExp>> = {
   'whoever, nobody, somebody': /\b(?:whoever|nobody|somebody|whomever)\b/gi,

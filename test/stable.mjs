@@ -1,7 +1,7 @@
-// Runs suites many times: `npm run stable -- SUITES --times 50 [--seed N]`. SUITES are patterns as for `npm test`.
-// Every run has another seed for the order of its tests, and the runs take turns with one and with three workers, and
-// without and with four busy loops beside them. Prints the runs and what failed in each; ends with exit code 1 after a
-// failure.
+// Runs suites many times: `npm run campaign -- stable SUITES --times 50 [--seed N]`. SUITES are patterns as for
+// `npm test`. Every run has another seed for the order of its tests, and the runs take turns with one and with three
+// workers, and without and with four busy loops beside them. Prints the runs and what failed in each; ends with exit
+// code 1 after a failure.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -30,7 +30,7 @@ const { values, positionals } = parseArgs({
 const times = Number(values.times);
 const first = Number(values.seed ?? Math.floor(Math.random() * SEED_MAX));
 if (positionals.length === 0 || !(times > 0) || !Number.isInteger(first)) {
-  console.error('usage: npm run stable -- SUITES --times 50 [--seed N]');
+  console.error('usage: npm run campaign -- stable SUITES --times 50 [--seed N]');
   process.exit(2);
 }
 

@@ -1,5 +1,5 @@
 // Opens a fresh home with nothing but the library, executes one WRITE_FILE, closes it, and prints the modules of
-// features that Node has loaded for that: `npm run loaded-modules`. Runs the sources, so it needs no build.
+// features that Node has loaded for that: `node tools/loaded-modules.mjs`. Runs the sources, so it needs no build.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { register } from 'node:module';

@@ -1,6 +1,6 @@
 // Traces WRITE_FILEs from `submit` to the response, and prints each file of ours that took part in every one of them,
-// with the functions that ran, in the order of their first calls: `npm run trace-step`; with `--json` as data. Other
-// files run when it is time for them, such as the signature of a head, and are printed apart. Needs the compiled
+// with the functions that ran, in the order of their first calls: `node tools/trace-step.mjs`; with `--json` as data.
+// Other files run when it is time for them, such as the signature of a head, and are printed apart. Needs the compiled
 // modules of a build: the files in dist are bundles.
 
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';

@@ -19,8 +19,8 @@ function foldersUp(): readonly string[] {
 }
 
 /**
- * A file or folder of this package, or one that the build has written beside the code. @returns a path at which nothing
- * exists if the package has no such file, as in a checkout without a build
+ * A file or folder of this package, or one that the build has written next to the code. @returns a path at which
+ * nothing exists if the package has no such file, as in a checkout without a build
  */
 export function packageFile(path: string): string {
   const candidates = foldersUp().map((folder) => join(folder, path));

@@ -1,4 +1,4 @@
-// npm run agents -- [--only CLIENT[,CLIENT]] [--scenario NAME[,NAME]] [--keep FOLDER] [--calls N]
+// npm run campaign -- agents [--only CLIENT[,CLIENT]] [--scenario NAME[,NAME]] [--keep FOLDER] [--calls N]
 //
 // Runs every scenario with every client, each in its own isolation (`isolate.sh`: root, unshare and ip are needed), and
 // writes `docs/coding-agents-tested.md` if every scenario of every client has a result. The exit code is 1 if a client

@@ -16,8 +16,8 @@ const tableOf = (runs) =>
 
 const HEAD = `# Coding agents that were tested
 
-\`npm run agents\` writes this page. It starts the real program of each client with a scripted model. Loopback is its only
-network, and it has an empty home. In the rows that begin with "service", the settings are those of \`turnpike agents
+\`npm run campaign -- agents\` writes this page. It starts the real program of each client with a scripted model. Loopback is its
+only network, and it has an empty home. In the rows that begin with "service", the settings are those of \`turnpike agents
 install\`, and a service with the shipped coding policy decides. In the others, the hook command asks a gate of one function
 that uses the dialects of this package. Every client did what the left column says; the right column says how.
 `;

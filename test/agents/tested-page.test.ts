@@ -1,5 +1,5 @@
-// The page about real clients is written by `npm run agents`, which needs their programs. This test notices that a
-// version was pinned, or a scenario added, without running it.
+// The page about real clients is written by `npm run campaign -- agents`, which needs their programs. This test notices
+// that a version was pinned, or a scenario added, without running it.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

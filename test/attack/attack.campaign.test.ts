@@ -1,4 +1,4 @@
-// C29 as a race: a small `npm run attack`. The file system is real, and the attacker is another process.
+// C29 as a race: a small `npm run campaign -- attack`. The file system is real, and the attacker is another process.
 
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { attack, tableOf, type CampaignReport, type Cell } from './campaign.js';

@@ -1,4 +1,4 @@
-// npm run attack -- [--operations 100000] [--seed N]
+// npm run campaign -- attack [--operations 100000] [--seed N]
 // Prints a line for each scene and operation. Exits with 1 after an escape, or if the control did not escape.
 
 import { parseArgs } from 'node:util';
@@ -9,7 +9,7 @@ const { values } = parseArgs({
 });
 const [operations, seed] = [Number(values.operations), Number(values.seed)];
 if (!Number.isSafeInteger(operations) || operations < 1 || !Number.isSafeInteger(seed)) {
-  process.stderr.write('usage: npm run attack -- [--operations 100000] [--seed N]\n');
+  process.stderr.write('usage: npm run campaign -- attack [--operations 100000] [--seed N]\n');
   process.exit(2);
 }
 

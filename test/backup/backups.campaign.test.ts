@@ -1,4 +1,5 @@
-// A short form of `npm run backups`, on SQLite and on PostgreSQL; and kills before each of the last disk operations.
+// A short form of `npm run campaign -- backups`, on SQLite and on PostgreSQL; and kills before each of the last disk
+// operations.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';

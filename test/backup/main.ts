@@ -1,4 +1,4 @@
-// npm run backups [-- --kills 100 --seed N --store sqlite,postgresql]
+// npm run campaign -- backups [--kills 100 --seed N --store sqlite,postgresql]
 //
 // Backups of a ledger under 64 callers, killed at random points (campaign.ts). Ends with 1 and the violations.
 

@@ -1,6 +1,6 @@
 // Several workers on one ledger in PostgreSQL, compared with one process on SQLite, in the same run: only the ratios
 // count, because machines differ. It prints each target and what was measured.
-// `npm run bench:cluster [-- --only rates,flush,shared,failover,settlement,merge,counters] [-- --rounds N] [-- --ms N]`
+// `npm run bench -- cluster [--only rates,flush,shared,failover,settlement,merge,counters] [--rounds N] [--ms N]`
 //
 //   rates        64 callers: steps/s and processor time a step of all processes, of reads and synced writes
 //   flush        four workers against one, when each flush of the server takes 5 ms (`commit_delay`)

@@ -1,7 +1,7 @@
 // The cost of proofs on a long ledger, each measured in a separate process.
-// `npm run bench:verify [-- --entries 1000000] [-- --home DIR]`: the speed of verification, compared with SHA-256 of
+// `npm run bench -- verify [--entries 1000000] [--home DIR]`: the speed of verification, compared with SHA-256 of
 // the bytes.
-// `npm run bench:replay [-- ...]`: a whole replay, and 20 random positions of the past, the first time and again.
+// `npm run bench -- replay [...]`: a whole replay, and 20 random positions of the past, the first time and again.
 // With `--home` the existing ledger, otherwise a new one.
 
 import { spawnSync } from 'node:child_process';

@@ -1,6 +1,6 @@
 // Growth: memory over a long run, the cost of a step in a long ledger, the time to load a long tree, and the cost of
 // idle live runs.
-// `npm run bench:growth [-- --steps 100000] [-- --entries 1000000] [-- --runs 10000]`
+// `npm run bench -- growth [--steps 100000] [--entries 1000000] [--runs 10000]`
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

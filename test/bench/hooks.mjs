@@ -1,5 +1,5 @@
 // How long a hook of a coding agent takes, with a warm service and one busy core: each decision is durable.
-// `npm run bench:hooks [-- --calls 2000] [-- --commands 300] [-- --busy 1]`
+// `npm run bench -- hooks [--calls 2000] [--commands 300] [--busy 1]`
 //
 // HTTP: the time from the request to the answer. Command: its processor time above that of `node -e 0`, and its time
 // compared with that of a hook that reads its event and does nothing.

@@ -1,4 +1,4 @@
-// The client of bench:http: as many connections as there are runs, each proposing in its own.
+// The client of `npm run bench -- http`: as many connections as there are runs, each proposing in its own.
 
 import autocannon from 'autocannon';
 import { payload } from './payloads.mjs';

@@ -1,6 +1,6 @@
 // Steps per second over HTTP, from 64 connections, compared with the library with 64 callers in the same run of this
 // program.
-// `npm run bench:http [-- --seconds N] [-- --rounds N]`
+// `npm run bench -- http [--seconds N] [--rounds N]`
 
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

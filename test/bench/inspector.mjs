@@ -1,5 +1,5 @@
 // The speed of the inspector page on long ledgers, in a real Chromium: the first draw, a step of the scrubber, live
-// entries, and the memory of the page. Prints figures, asserts nothing. `npm run bench:inspector [-- 10000 ...]`
+// entries, and the memory of the page. Prints figures, asserts nothing. `npm run bench -- inspector [10000 ...]`
 
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';

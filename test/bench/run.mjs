@@ -1,5 +1,5 @@
 // Steps per second compared with the floor, in the same run: only the ratios count, because machines differ.
-// `npm run bench [-- --rounds N] [-- --json]`
+// `npm run bench -- steps [--rounds N] [--json]`
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
 // The cost of the next step of a long session: a spec of many tasks, worked through until the ledger is long.
-// `npm run bench:session [-- --tasks 10000]`
+// `npm run bench -- session [--tasks 10000]`
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -2,7 +2,7 @@
 // process: the payload parsed, checked by a compiled schema, and three names looked up in sets. It measures the
 // processor time of the process, so that other load on the machine changes little.
 // With `--conditions`, the other policy has that many, and no decision of the ledger meets one.
-// `npm run bench:simulate [-- --steps 8000] [-- --ms 2000] [-- --conditions 20]`
+// `npm run bench -- simulate [--steps 8000] [--ms 2000] [--conditions 20]`
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

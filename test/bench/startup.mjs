@@ -1,5 +1,5 @@
 // Processor time of `turnpike help` and `turnpike version` above that of an empty program, in interleaved runs.
-// `npm run bench:startup [-- --runs 20]`
+// `npm run bench -- startup [--runs 20]`
 
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,5 @@
 // The cost of telemetry: processor time (user and system) of a step with it, as a ratio to that without it, from 64
-// callers. `npm run bench:telemetry -- [--processes 20] [--rounds 20] [--shares 0.1] [--kinds think,read] [--steps N]
+// callers. `npm run bench -- telemetry [--processes 20] [--rounds 20] [--shares 0.1] [--kinds think,read] [--steps N]
 // [--warm N]`
 //
 // Each process has one Turnpike for each variant, and their short rounds alternate: what else the machine does affects

@@ -1,4 +1,4 @@
-// A short case: `npm run cluster:chaos` runs longer ones, with full disks and planted faults.
+// A short case: `npm run campaign -- cluster-chaos` runs longer ones, with full disks and planted faults.
 
 import { afterAll, expect, test } from '@jest/globals';
 import { join } from 'node:path';

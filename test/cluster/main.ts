@@ -1,5 +1,5 @@
-// npm run cluster:chaos [-- --seeds 20 --faults 2000 --seed N --parallel N --only KIND,KIND --planted [NAME]]
-// npm run cluster:chaos -- --overtaking 10000
+// npm run campaign -- cluster-chaos [--seeds 20 --faults 2000 --seed N --parallel N --only KIND,KIND --planted [NAME]]
+// npm run campaign -- cluster-chaos --overtaking 10000
 //
 // Three worker processes on one PostgreSQL, with faults of processes, networks, disk, clocks and the server. A history
 // of the clients is compared with the ledger and with the effects. It prints one line for each seed, and ends with 1

@@ -1,4 +1,4 @@
-// A short run: `npm run cluster:chaos -- --overtaking 10000` is a long one.
+// A short run: `npm run campaign -- cluster-chaos --overtaking 10000` is a long one.
 
 import { afterAll, expect, test } from '@jest/globals';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
 // The victims for the tests. Killed processes are plain Node programs, and an enumeration starts one for each kill
-// point. `npm run crash` uses programs that are compiled file by file, as the package is.
+// point. `npm run campaign -- crash` uses programs that are compiled file by file, as the package is.
 
 import { join } from 'node:path';
 import { bundled } from '../fixtures/bundled.js';

@@ -1,5 +1,5 @@
-// A small part of the crash campaign (`npm run crash`): killed processes, at fewer points. Damage of disks and locks is
-// in disk.campaign.test.ts.
+// A small part of the crash campaign (`npm run campaign -- crash`): killed processes, at fewer points. Damage of disks
+// and locks is in disk.campaign.test.ts.
 
 import { beforeAll, expect, test } from '@jest/globals';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// A small part of the crash campaign (`npm run crash`): damaged files, failed writes, full disks and locks. Nothing
-// here depends on the interpreter of the machines, so it runs once.
+// A small part of the crash campaign (`npm run campaign -- crash`): damaged files, failed writes, full disks and locks.
+// Nothing here depends on the interpreter of the machines, so it runs once.
 
 import { beforeAll, expect, test } from '@jest/globals';
 import { join } from 'node:path';

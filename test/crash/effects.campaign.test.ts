@@ -1,5 +1,5 @@
 // Counted effects: every point of one agent's short life, with a real process that is killed there. A longer life, and
-// kills of the recovering process, are in the campaign (`npm run crash -- --only counted,recounted`).
+// kills of the recovering process, are in the campaign (`npm run campaign -- crash --only counted,recounted`).
 
 import { beforeAll, expect, test } from '@jest/globals';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// npm run crash -- [--kills 300] [--seed N] [--only PART] [--every N] [--interpreter NAME]
+// npm run campaign -- crash [--kills 300] [--seed N] [--only PART] [--every N] [--interpreter NAME]
 //
 // Kills, tears, fills and stops real processes on real homes, and checks each time whether the guarantees hold. Ends
 // with 1, the seed, and the homes with findings.

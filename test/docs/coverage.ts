@@ -1,4 +1,4 @@
-// Collects which tests cite which requirement, from the titles of tests, and writes it into docs/contract.
+// The rules of docs/contract, and which of them the titles of tests cite.
 
 import ts from 'typescript';
 import { nodesOf } from '../sources.js';
@@ -29,8 +29,8 @@ export function isTitle(node: ts.Node): boolean {
   return TITLED.includes(name);
 }
 
-/** One rule of a contract page: `| S0-01 | what it says | proved by |`. */
-const ROW = /^\| ((?:S[0-4]|U)-\d{2}) \| (.+?) \| [^|]* \|$/;
+/** One rule of a contract page: `| S0-01 | what it says |`. */
+const ROW = /^\| ((?:S[0-4]|U)-\d{2}) \| (.+) \|$/;
 
 export interface Rule {
   readonly id: string;
@@ -43,13 +43,3 @@ export const rulesOf = (page: string): readonly Rule[] =>
     const [, id, says] = ROW.exec(line) ?? [];
     return id === undefined || says === undefined ? [] : [{ id, says }];
   });
-
-/** The page with a regenerated last column; `proof` returns its content. */
-export const withProofs = (page: string, proof: (id: string) => string): string =>
-  page
-    .split('\n')
-    .map((line) => {
-      const [, id, says] = ROW.exec(line) ?? [];
-      return id === undefined || says === undefined ? line : `| ${id} | ${says} | ${proof(id)} |`;
-    })
-    .join('\n');

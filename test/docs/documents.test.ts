@@ -3,8 +3,9 @@
 import { expect, test } from '@jest/globals';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import ts from 'typescript';
 import { PHASES } from '../../src/core/contract/run/phase.js';
-import { filesIn, ROOT, textOf } from '../sources.js';
+import { filesIn, nodesOf, parse, ROOT, textOf } from '../sources.js';
 import { tableOf } from './tables.js';
 
 const { deadLinks } = (await import(pathToFileURL(join(ROOT, 'tools/package/packed-documents.mjs')).href)) as {
@@ -40,15 +41,13 @@ test('S0-02 S0-12 the page on architecture has the nine phases in their order', 
   );
 });
 
-test('the exit codes are those of the command', () => {
-  const codes = tableOf('docs/operating.md', 'exit-codes').map(([code, meaning]) => `${code} ${meaning}`);
-  expect(codes).toEqual([
-    '0 done',
-    '1 the check failed, or the run did not complete',
-    '2 wrong usage',
-    '3 the system is broken',
-    '4 nothing is wrong, and not everything could be checked',
-  ]);
+test('the exit codes on the page are those of the command', () => {
+  const type = nodesOf(parse('src/interfaces/cli/command.ts')).find(
+    (node) => ts.isTypeAliasDeclaration(node) && node.name.text === 'ExitCode',
+  );
+  const codes = type === undefined ? [] : nodesOf(type).filter(ts.isNumericLiteral);
+  expect(codes.length).toBeGreaterThan(0);
+  expect(tableOf('docs/operating.md', 'exit-codes').map(([code]) => code)).toEqual(codes.map(({ text }) => text));
 });
 
 // A block after `<!-- example: FILE -->` is that file, word for word.
@@ -60,14 +59,6 @@ test('every example that a document shows is the file itself', () => {
       text,
     })),
   );
-  expect(blocks.map(({ file }) => file)).toEqual([
-    'docs/examples/refund.mjs',
-    'docs/examples/refund.txt',
-    'docs/examples/refund.yaml',
-    'docs/examples/command.txt',
-    'docs/examples/http-server.mjs',
-    'docs/examples/inspect-live.mjs',
-    'docs/examples/ten-lines.mjs',
-  ]);
+  expect(blocks.length).toBeGreaterThan(0);
   for (const { path, file, text } of blocks) expect({ path, text }).toEqual({ path, text: textOf(file) });
 });

@@ -10,8 +10,6 @@ import { edgesOf, machines } from '../machines/chart.js';
 import { filesIn, textOf } from '../sources.js';
 
 const FOLDER = 'docs/explanation';
-const WORDS_MIN = 500;
-const WORDS_MAX = 1200;
 const PAGES = filesIn(FOLDER, /\.md$/);
 const DIAGRAMS = filesIn(FOLDER, /\.svg$/);
 
@@ -87,17 +85,5 @@ test('every diagram is on a page, has a title, and loads nothing', () => {
     expect(pages).toContain(`](${path.split('/').at(-1) ?? ''})`);
     expect(textOf(path)).toMatch(/ aria-labelledby="([\w-]+)"[^]*<title id="\1">[^<]+<\/title>/);
     expect(textOf(path).replace('http://www.w3.org/2000/svg', '')).not.toMatch(/https?:|href|<script|@import/);
-  }
-});
-
-test(`every page has ${WORDS_MIN} to ${WORDS_MAX} words and says where to read on`, () => {
-  for (const path of PAGES) {
-    const words = textOf(path).split(/\s+/).length;
-    expect({ path, enough: words >= WORDS_MIN, short: words <= WORDS_MAX }).toEqual({
-      path,
-      enough: true,
-      short: true,
-    });
-    expect(textOf(path)).toContain('\n## Read on\n');
   }
 });

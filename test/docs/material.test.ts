@@ -1,11 +1,11 @@
-// The recorded material: its shape, its licences, and a fair mixture. examples.campaign.test.ts runs it.
+// The recorded material: its form, its licences, and its mixture. examples.campaign.test.ts runs it.
 
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { ACTION_NAMES } from '../../src/core/contract/policy/catalogue.js';
 import { FAULTS, type FaultCode } from '../../src/core/contract/fault.js';
 import { shippedPolicy } from '../fixtures/shipped-policy.js';
-import { filesIn, textOf } from '../sources.js';
+import { textOf } from '../sources.js';
 import { example } from './built.js';
 
 const MATERIAL = 'docs/examples/material';
@@ -33,9 +33,7 @@ const hostile = linesOf('hostile.jsonl');
 const expected = linesOf('hostile.expected.jsonl').map((line) => JSON.parse(line) as Expected);
 
 describe('the session', () => {
-  test('has about forty proposals, each with the five fields and a unique id', () => {
-    expect(session.length).toBeGreaterThanOrEqual(38);
-    expect(session.length).toBeLessThanOrEqual(48);
+  test('has proposals with the five fields and a unique id', () => {
     for (const proposal of session) {
       expect(Object.keys(proposal).sort()).toEqual(['action', 'args', 'id', 'reasoning', 'schema_version']);
       expect(proposal.schema_version).toBe('1.0.0');
@@ -49,19 +47,10 @@ describe('the session', () => {
     expect(session.filter(({ reasoning }) => reasoning.length < 20)).toEqual([]);
     expect(session.findIndex(({ action }) => action === 'FINISH')).toBe(session.length - 1);
   });
-
-  test('starts from a dozen notes in folders, each a separate text file', () => {
-    const files = filesIn(`${MATERIAL}/case-files`, /./);
-    expect(files.length).toBeGreaterThanOrEqual(12);
-    expect(files.filter((path) => !/\.(?:md|txt)$/.test(path) || textOf(path).trim() === '')).toEqual([]);
-    expect(new Set(files.map((path) => path.split('/')[4])).size).toBeGreaterThan(3);
-    expect(new Set(files.map(textOf)).size).toBe(files.length);
-  });
 });
 
 describe('the hostile payloads', () => {
-  test('are more than thirty, with one expectation each', () => {
-    expect(hostile.length).toBeGreaterThanOrEqual(30);
+  test('have one expectation each', () => {
     expect(expected.length).toBe(hostile.length);
   });
 
@@ -70,48 +59,6 @@ describe('the hostile payloads', () => {
       ({ outcome, error_code }) => outcome !== (error_code === null ? 'SUCCESS' : FAULTS[error_code].outcome),
     );
     expect(wrong).toEqual([]);
-  });
-
-  test.each([
-    ['PAYLOAD_TOO_LARGE', 1],
-    ['INVALID_JSON', 5],
-    ['SCHEMA_VIOLATION', 2],
-    ['SCHEMA_VERSION_INCOMPATIBLE', 1],
-    ['DUPLICATE_PROPOSAL_ID', 1],
-    ['ACTION_NOT_ALLOWED', 6],
-    ['INVALID_ARGS', 5],
-    ['POLICY_VIOLATION', 10],
-    ['EXECUTION_ERROR', 1],
-  ] as const)('reach %s at least %d times', (code, times) => {
-    expect(expected.filter(({ error_code }) => error_code === code).length).toBeGreaterThanOrEqual(times);
-  });
-
-  test.each([
-    ['a byte order mark', (line: string) => line.startsWith('\ufeff')],
-    ['a duplicate key', (line: string) => line.includes('"\\u0061ction"')],
-    ['a prototype key', (line: string) => line.includes('"__proto__"')],
-    ['more than the payload limit', (line: string) => Buffer.byteLength(line) > 65_536],
-    ['a traversal', (line: string) => line.includes('/sandbox/../')],
-    ['an absolute path', (line: string) => line.includes('"/etc/hostname"')],
-    ['a script', (line: string) => line.includes('.sh"')],
-    ['a terminal escape sequence', (line: string) => line.includes('\\u001b[2J')],
-  ])('hold %s', (_what, holds) => {
-    expect(hostile.filter(holds).length).toBeGreaterThan(0);
-  });
-
-  test('that are only injected goals are permitted', () => {
-    const injected = expected.filter(({ origin, error_code }) => origin.startsWith('agentdojo') && error_code === null);
-    expect(injected.length).toBeGreaterThanOrEqual(5);
-  });
-
-  test('name attack tools as actions', () => {
-    const tools = expected.flatMap(({ origin }, index) =>
-      /^asb line \d+$/.test(origin) ? [hostile[index] ?? ''] : [],
-    );
-    expect(tools.length).toBeGreaterThanOrEqual(6);
-    expect(tools.map((line) => (JSON.parse(line) as Proposal).action)).toEqual(
-      tools.map(() => expect.stringMatching(/^[A-Z][A-Za-z]+$/)),
-    );
   });
 
   test('end with the denial beyond the limit, which the mixture omits', () => {
@@ -179,20 +126,6 @@ describe('origin and licences', () => {
     expect(textOf(`${MATERIAL}/${name}`)).toContain('MIT License');
     expect(textOf(`${MATERIAL}/${name}`)).toContain(holder);
     expect(digest(name)).toBe(sha256);
-  });
-
-  test('SOURCE.md names origin, commit and licence of each part', () => {
-    const source = textOf(`${MATERIAL}/SOURCE.md`);
-    for (const word of [
-      'b38a3d201c13ce8cf74ebc2aa61ce771f14ef3f4',
-      '357c80dea9af34323f709c3505d9e6d224654c7e',
-      'LICENSE-asb',
-      'LICENSE-agentdojo',
-      `${session.length} proposals`,
-      `${hostile.length} hostile payloads`,
-    ]) {
-      expect(source).toContain(word);
-    }
   });
 
   test('every origin is one that SOURCE.md explains', () => {

@@ -1,4 +1,4 @@
-// The documentation site without its build: the order of its pages, and the link check on pages that are written here.
+// The documentation site without its build: the places of its pages, and the link check on pages that are written here.
 
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -12,54 +12,23 @@ const site = async <T>(name: string): Promise<T> =>
   (await import(pathToFileURL(join(ROOT, 'tools/site', name)).href)) as T;
 
 interface Part {
-  readonly title: string;
   readonly paths: readonly string[];
-  readonly group?: { readonly title: string; readonly paths: readonly string[] };
+  readonly group?: { readonly paths: readonly string[] };
 }
 
 describe('the reading order', () => {
   let pages: readonly string[] = [];
   let placePages: (paths: readonly string[]) => readonly Part[];
-  let parts: readonly Part[] = [];
-  let opened: readonly string[] = [];
 
   beforeAll(async () => {
-    const order = await site<{ placePages: typeof placePages; OPEN_PARTS: readonly string[] }>('order.mjs');
-    ({ placePages, OPEN_PARTS: opened } = order);
+    ({ placePages } = await site<{ placePages: typeof placePages }>('order.mjs'));
     ({ PAGES: pages } = await site<{ PAGES: readonly string[] }>('files.mjs'));
-    parts = placePages(pages);
   });
-
-  const inPart = (title: string): readonly string[] =>
-    parts.filter((part) => part.title === title).flatMap(({ paths, group }) => [...paths, ...(group?.paths ?? [])]);
 
   test('has a place for every page of the repository', () => {
-    const placed = parts.flatMap(({ title }) => inPart(title));
+    const placed = placePages(pages).flatMap(({ paths, group }) => [...paths, ...(group?.paths ?? [])]);
     expect(placed.length).toBeGreaterThan(100);
     expect([...placed].sort()).toEqual(pages);
-  });
-
-  test.each([
-    ['Tutorials', /^docs\/tutorials\//],
-    ['How-to guides', /^docs\/how-to\/[^/]+$/],
-    [
-      'Contributing',
-      /^(?:AGENTS|CHANGELOG|CONTRIBUTING)|^docs\/(?:architecture|contributing)|\/(?:source|decisions)\//,
-    ],
-  ])('shows in %s all of its pages and no others', (title, own) => {
-    expect([...inPart(title)].sort()).toEqual(pages.filter((path) => own.test(path)));
-  });
-
-  test('begins with the tutorial of a service developer, and ends with the auditor', () => {
-    expect(inPart('Tutorials').at(0)).toBe('docs/tutorials/service-developer.md');
-    expect(inPart('Tutorials').at(-1)).toBe('docs/tutorials/auditor.md');
-  });
-
-  test('has the decisions in one group, by number, in a part that is closed on the first visit', () => {
-    const group = parts.find(({ title }) => title === 'Contributing')?.group;
-    expect(group?.title).toBe('Decisions');
-    expect(group?.paths).toEqual(pages.filter((path) => path.startsWith('docs/decisions/')));
-    expect(opened).not.toContain('Contributing');
   });
 
   test.each(['docs/tutorials/new.md', 'docs/how-to/new.md', 'docs/new.md', 'NEW.md'])(

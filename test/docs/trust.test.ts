@@ -17,26 +17,8 @@ const isUnproven = (line: string): boolean => {
   return tests.length === 0 || tests.some((path) => !TESTS.includes(path));
 };
 
-test('the threat model has a section for each actor', () => {
-  expect(SECTIONS.map((section) => section.split('\n')[0])).toEqual([
-    'An agent',
-    'A caller with a token',
-    'An upstream server',
-    'An operator without the keys',
-    'An operator with the keys',
-    'The host',
-  ]);
-});
-
-test('every actor has lines of what it can and cannot do', () => {
-  for (const section of SECTIONS) {
-    const verbs = linesOf(section).map((line) => (/^\|[^|]*\bcannot\b|^\| no right can/.test(line) ? 'cannot' : 'can'));
-    expect(new Set(verbs)).toEqual(new Set(['can', 'cannot']));
-  }
-});
-
 test('every right of a token has lines of what it can and cannot do', () => {
-  const lines = linesOf(SECTIONS[1] ?? '');
+  const lines = linesOf(SECTIONS.find((section) => section.startsWith('A caller with a token\n')) ?? '');
   for (const right of RIGHTS) {
     expect(lines.filter((line) => line.startsWith(`| \`${right}\` can `))).not.toEqual([]);
     expect(lines.filter((line) => line.startsWith(`| \`${right}\` cannot `))).not.toEqual([]);

@@ -1,6 +1,6 @@
 // Every payload of an agent gets one response that reveals nothing of the host, and leaves one trace in the ledger; the
-// policy loader answers for any file. This is a small `npm run fuzz` with a fixed seed and no clock. Then the same
-// campaign runs against faulty systems, because a check that cannot fail proves nothing.
+// policy loader answers for any file. This is a small `npm run campaign -- fuzz` with a fixed seed and no clock. Then
+// the same campaign runs against faulty systems, because a check that cannot fail proves nothing.
 
 import { describe, expect, test } from '@jest/globals';
 import { PolicyError } from '../../src/core/errors.js';

@@ -1,4 +1,4 @@
-// npm run fuzz -- [--payloads N] [--seed N] [--workers N] [--replay FILE]
+// npm run campaign -- fuzz [--payloads N] [--seed N] [--workers N] [--replay FILE]
 //
 // Parts of a campaign run concurrently, each with its own printed seed: one part alone, with its seed, repeats the same
 // run. Exit code 0: no violation; 1: a violation, and the output says how to reproduce it.
@@ -116,13 +116,14 @@ function table(parts: readonly Part[], started: number): string {
 
 /** How to reproduce a violation, and what to do then. */
 function complaints({ options, lastMessage, broken }: Part): readonly string[] {
-  const again = `npm run fuzz -- --workers 1 --seed ${options.seed} --payloads ${options.payloads}`;
+  const again = `npm run campaign -- fuzz --workers 1 --seed ${options.seed} --payloads ${options.payloads}`;
   const lines = (lastMessage?.violations ?? []).map(({ what, payload, file }) => {
-    const alone = file === null ? '' : `\n  its chunk:  npm run fuzz -- --replay ${file}`;
+    const alone = file === null ? '' : `\n  its chunk:  npm run campaign -- fuzz --replay ${file}`;
     return `VIOLATION ${what}\n  payload (base64): ${payload}${alone}\n  all of it:  ${again}`;
   });
   if (broken !== null) {
-    lines.push(`VIOLATION ${broken}\n  in progress: npm run fuzz -- --replay ${options.file}\n  all of it:  ${again}`);
+    const progress = `npm run campaign -- fuzz --replay ${options.file}`;
+    lines.push(`VIOLATION ${broken}\n  in progress: ${progress}\n  all of it:  ${again}`);
   }
   return lines;
 }

@@ -1,7 +1,7 @@
 // Installs the packed package as its users do, on several versions of Node, each with the npm that comes with it:
-// `npm run installs -- [VERSION...]`, by default on 20, 22 and 24. From 22 on there is no compiler, no make and no
-// Python. Each installation initialises a home directory, runs, verifies and replays it, and then opens, uses and
-// collects 10,000 databases (databases.mjs). Ends with exit code 1 after a failure.
+// `npm run campaign -- installs [VERSION...]`, by default on 20, 22 and 24. From 22 on there is no compiler, no make
+// and no Python. Each installation initialises a home directory, runs, verifies and replays it, and then opens, uses
+// and collects 10,000 databases (databases.mjs). Ends with exit code 1 after a failure.
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

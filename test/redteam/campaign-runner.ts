@@ -1,4 +1,4 @@
-// The interface of a campaign of `npm run redteam`: see run.mjs.
+// The interface of a campaign of `npm run campaign -- redteam`: see run.mjs.
 
 export interface RedteamOptions {
   /** The seed of all random choices. */

@@ -1,5 +1,6 @@
-// Withheld content: `npm run redteam -- --only canaries`. Each round plants its own home, on either interpreter, with
-// or without lanes that let approved exports contain content, and queries its routes in another order.
+// Withheld content: `npm run campaign -- redteam --only canaries`. Each round plants its own home, on either
+// interpreter, with or without lanes that let approved exports contain content, and queries its routes in another
+// order.
 
 import { INTERPRETERS } from '../../src/kernel/interpreter/interpreter.js';
 import { ROUTES } from '../../src/interfaces/http/routes/routes.js';

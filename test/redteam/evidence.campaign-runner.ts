@@ -1,4 +1,4 @@
-// Mutated bundles, bags and archives: `npm run redteam -- --only evidence`. More options: evidence/main.ts.
+// Mutated bundles, bags and archives: `npm run campaign -- redteam --only evidence`. More options: evidence/main.ts.
 
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

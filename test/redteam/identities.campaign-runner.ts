@@ -1,4 +1,4 @@
-// One person under many names: `npm run redteam -- --only identities`.
+// One person under many names: `npm run campaign -- redteam --only identities`.
 
 import type { RedteamCampaign } from './campaign-runner.js';
 import { attackIdentities } from './identities/campaign.js';

@@ -1,4 +1,4 @@
-// A small campaign of one person under many names; `npm run redteam -- --only identities` draws many more.
+// A small campaign of one person under many names; `npm run campaign -- redteam --only identities` draws many more.
 
 import { describe, expect, test } from '@jest/globals';
 import { attackIdentities } from './identities/campaign.js';

@@ -1,4 +1,4 @@
-// Careless policies against the linter: `npm run redteam -- --only linter`.
+// Careless policies against the linter: `npm run campaign -- redteam --only linter`.
 
 import type { RedteamCampaign } from './campaign-runner.js';
 import { attackLinter } from './linter/campaign.js';

@@ -1,4 +1,5 @@
-// A small campaign of careless policies against the linter; `npm run redteam -- --only linter` draws many more.
+// A small campaign of careless policies against the linter; `npm run campaign -- redteam --only linter` draws many
+// more.
 
 import { expect, test } from '@jest/globals';
 import { attackLinter } from './linter/campaign.js';

@@ -1,4 +1,4 @@
-// npm run redteam -- [--only NAME[,NAME]] [--seed N] [--seconds N]
+// npm run campaign -- redteam [--only NAME[,NAME]] [--seed N] [--seconds N]
 //
 // Runs the campaigns that attack Turnpike from outside. A campaign NAME is the file NAME.campaign-runner.ts in this
 // folder, which exports `campaign` (RedteamCampaign of campaign-runner.ts): to add one, add its file. Each prints its

@@ -1,4 +1,4 @@
-// One hostile token against the HTTP and MCP service: `npm run redteam -- --only service`.
+// One hostile token against the HTTP and MCP service: `npm run campaign -- redteam --only service`.
 
 import { fileURLToPath } from 'node:url';
 import type { RedteamCampaign } from './campaign-runner.js';

@@ -12,7 +12,7 @@ import { AIMS as SERVICE_AIMS, attackService, type Aims, type ServiceCampaign } 
 const PLACE = 'build/test/redteam';
 /**
  * Other work on the machine makes everything slower, but nothing larger. So this test checks memory, failed steps and
- * counts. `npm run redteam -- --only service` checks the times as well.
+ * counts. `npm run campaign -- redteam --only service` checks the times as well.
  */
 const AIMS: Aims = {
   ...SERVICE_AIMS,

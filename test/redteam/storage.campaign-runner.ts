@@ -1,4 +1,4 @@
-// An agent that submits only rejected payloads: `npm run redteam -- --only storage`.
+// An agent that submits only rejected payloads: `npm run campaign -- redteam --only storage`.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

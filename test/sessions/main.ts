@@ -1,4 +1,4 @@
-// npm run sessions -- [--sessions N] [--seed N] [--walks stdio,http]
+// npm run campaign -- sessions [--sessions N] [--seed N] [--walks stdio,http]
 //
 // Runs random sessions, and whole sessions over MCP whose server is killed after every single call. Exit code 1: an
 // invariant failed; the program prints the seed that reproduces it.

@@ -1,5 +1,6 @@
-// npm run simulate -- [--seed N] [--seeds N] [--steps N] [--planted NAME] [--yields N] [--paces] [--interpreter NAME]
-// Prints one line per seed. Exits with 1 after a violation, with seed, step and invariant, and how to reproduce it.
+// npm run campaign -- simulate [--seed N] [--seeds N] [--steps N] [--planted NAME] [--yields N] [--paces]
+// [--interpreter NAME] Prints one line per seed. Exits with 1 after a violation, with seed, step and invariant, and how
+// to reproduce it.
 
 import { parseArgs } from 'node:util';
 import { DEFAULT_INTERPRETER } from '../../src/kernel/interpreter/default-interpreter.js';
@@ -77,7 +78,7 @@ function sayViolation({ seed, steps, violation, tail }: Report, { plant, interpr
   say(`VIOLATED in step ${steps} of seed ${seed}: ${violation.invariant}: ${violation.detail}`);
   const planted = plant === undefined ? '' : ` --planted ${plant.name}`;
   const under = interpreter === DEFAULT_INTERPRETER ? '' : ` --interpreter ${interpreter}`;
-  say(`again: npm run simulate -- --seed ${seed} --steps ${steps}${planted}${under}`);
+  say(`again: npm run campaign -- simulate --seed ${seed} --steps ${steps}${planted}${under}`);
 }
 
 /** The calls and faults of each port: a port that was never called, or never failed, was not tested. */

@@ -1,4 +1,4 @@
-// A small campaign. `npm run simulate` runs the full one: 200 seeds of 5,000 steps.
+// A small campaign. `npm run campaign -- simulate` runs the full one: 200 seeds of 5,000 steps.
 
 import { describe, expect, test } from '@jest/globals';
 import { sized } from '../fixtures/campaign.js';

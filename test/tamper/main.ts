@@ -1,4 +1,4 @@
-// npm run tamper -- [--runs 200] [--seed N] [--every N]
+// npm run campaign -- tamper [--runs 200] [--seed N] [--every N]
 //
 // Exits with 1 if an attack was not found, not found at its place, or reported as another kind.
 

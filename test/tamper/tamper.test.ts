@@ -1,5 +1,5 @@
-// A small part of the campaign (`npm run tamper` runs all of it: 200 runs, every attack), attacks that a plain hash
-// chain does not reveal, and the kinds of manual attacks on one ledger.
+// A small part of the campaign (`npm run campaign -- tamper` runs all of it: 200 runs, every attack), attacks that a
+// plain hash chain does not reveal, and the kinds of manual attacks on one ledger.
 
 import { describe, expect, test } from '@jest/globals';
 import type { ProblemKind } from '../../src/core/ledger/verification/ledger-problem.js';

@@ -1,4 +1,4 @@
-// npm run trees -- [--trees N] [--seed N] [--path P]
+// npm run campaign -- trees [--trees N] [--seed N] [--path P]
 //
 // Exit code 0: every rule held in every tree, and every rule was exercised. 1: prints the smallest tree that violates a
 // rule, with the seed and the path that reproduce it.
@@ -45,7 +45,7 @@ const rows: (readonly [string, string | number])[] = [
 const width = Math.max(...rows.map(([name]) => name.length));
 process.stdout.write(`\n${rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join('\n')}\n`);
 if (violation !== null) {
-  process.stdout.write(`\n${violation}\n\nagain:  npm run trees -- --seed ${seed} --trees ${trees}\n`);
+  process.stdout.write(`\n${violation}\n\nagain:  npm run campaign -- trees --seed ${seed} --trees ${trees}\n`);
   process.exitCode = 1;
 } else if (tally.missing.length > 0 && path === undefined) {
   process.stdout.write(`\nnever seen: ${tally.missing.join(', ')}\n`);

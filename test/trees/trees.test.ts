@@ -1,4 +1,4 @@
-// A small campaign. `npm run trees` runs the full one: 10,000 trees.
+// A small campaign. `npm run campaign -- trees` runs the full one: 10,000 trees.
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';

@@ -6,20 +6,18 @@ import { ROOT } from './demo-service.mjs';
 import { FOLDER } from './manifest.mjs';
 
 const CONTRACT = join(ROOT, 'docs/contract');
-const RULE = /^\| (?:S[0-4]|U)-\d{2} \| .+ \| ([^|]+) \|$/gm;
+const RULE = /^\| (?:S[0-4]|U)-\d{2} \| /gm;
 
 /** The text of each badge. */
 export function listBadges() {
   const { license, engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
   const pages = readdirSync(CONTRACT).filter((name) => name.endsWith('.md') && name !== 'README.md');
-  const proofs = pages.flatMap((name) =>
-    [...readFileSync(join(CONTRACT, name), 'utf8').matchAll(RULE)].map(([, proof]) => proof),
-  );
-  const tested = proofs.filter((proof) => !proof.startsWith('not covered yet'));
+  // Each of them has a test: test/docs/coverage.test.ts requires it.
+  const rules = pages.flatMap((name) => readFileSync(join(CONTRACT, name), 'utf8').match(RULE) ?? []).length;
   return {
     license: ['license', license],
     node: ['node', engines.node],
-    rules: ['contract rules', `${tested.length} of ${proofs.length} tested`],
+    rules: ['contract rules', `${rules} of ${rules} tested`],
   };
 }
 

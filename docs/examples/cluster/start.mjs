@@ -1,5 +1,6 @@
-// `npm run cluster`: three workers write one ledger in PostgreSQL. Agents work, one worker is killed, and the agents go
-// on. Then the ledger is verified, and compared with what the agents were answered. Exits with 0 only if all agrees.
+// `node docs/examples/cluster/start.mjs`: three workers write one ledger in PostgreSQL. Agents work, one worker is
+// killed, and the agents go on. Then the ledger is verified, and compared with what the agents were answered. Exits
+// with 0 only if all agrees.
 //
 //   node docs/examples/cluster/start.mjs [SECONDS]      the time of each half of the load; default: 5
 

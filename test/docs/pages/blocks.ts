@@ -52,9 +52,6 @@ export function blocksOf(page: string): readonly PageBlock[] {
   return blocks;
 }
 
-/** The prose of a page: what is outside of blocks, comments and tags. */
-export const proseOf = (page: string): string => page.replace(/^```[^]*?^```$/gm, '').replace(/<!--[^]*?-->/g, '');
-
 function blockOf(info: string, lines: readonly string[], start: number): PageBlock {
   const [language = '', ...options] = info.split(' ');
   const option = (key: string): string | undefined =>

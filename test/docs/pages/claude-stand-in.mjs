@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // In place of Claude Code on the page about it: runs the hooks of the project's settings for a fixed list of calls, and
-// executes nothing. A call that is not allowed because it waits for an approval is repeated. `npm run agents` tests the
-// real program.
+// executes nothing. A call that is not allowed because it waits for an approval is repeated.
+// `npm run campaign -- agents` tests the real program.
 
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

@@ -1,2 +1,2 @@
-// 8 seeds, and 100 short histories; `npm run cluster:histories` runs more.
+// 8 seeds, and 100 short histories; `npm run campaign -- cluster-histories` runs more.
 import './cluster-simulation.test.js';

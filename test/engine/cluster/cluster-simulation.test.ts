@@ -5,7 +5,7 @@ import { describe, expect, test } from '@jest/globals';
 import { sized } from '../../fixtures/campaign.js';
 import { simulateCluster } from './cluster-simulation.js';
 
-/** `npm run cluster:histories` runs 60 of each, and 1,000 short ones. */
+/** `npm run campaign -- cluster-histories` runs 60 of each, and 1,000 short ones. */
 const ALL_SEEDS = Array.from({ length: 8 }, (_, index) => index + 1);
 const SEEDS = sized(1, ALL_SEEDS.length);
 const SHORT_SEEDS = sized(30, 100);

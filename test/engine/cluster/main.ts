@@ -1,4 +1,4 @@
-// npm run cluster:histories -- [--histories N] [--inputs N] [--short N] [--seed N]
+// npm run campaign -- cluster-histories [--histories N] [--inputs N] [--short N] [--seed N]
 //
 // N histories of several workers on one ledger in each variant (plain, near the quota of a case, with counters, with
 // decision points), and N short ones of each. Exit code 1 when a history shows a violation.

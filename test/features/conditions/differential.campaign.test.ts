@@ -1,5 +1,6 @@
 // The second evaluator, written from Cedar's specification, and Cedar's own engine agree on random conditions.
-// `npm run conditions` compares a million requests; CONDITION_SETS and CONDITION_REQUESTS set the size here.
+// `npm run campaign -- conditions` compares a million requests; CONDITION_SETS and CONDITION_REQUESTS set the size
+// here.
 
 import { describe, expect, test } from '@jest/globals';
 import { compareEvaluators, findUnnoticed } from './differential.js';

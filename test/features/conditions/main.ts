@@ -1,4 +1,4 @@
-// npm run conditions -- [--sets N] [--requests N] [--seed N]
+// npm run campaign -- conditions [--sets N] [--requests N] [--seed N]
 //
 // Exit code 0: both evaluators agree on every request. 1: prints the first difference.
 

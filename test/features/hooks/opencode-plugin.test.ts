@@ -1,5 +1,5 @@
-// The opencode plugin without opencode: its hook command is a program that answers what the test says. `npm run agents`
-// runs the plugin in opencode.
+// The opencode plugin without opencode: its hook command is a program that answers what the test says.
+// `npm run campaign -- agents` runs the plugin in opencode.
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

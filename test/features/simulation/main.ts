@@ -1,4 +1,4 @@
-// npm run policies -- [--requests N] [--seed N]
+// npm run campaign -- policies [--requests N] [--seed N]
 //
 // Random trees under random policies, until N decisions were simulated under their own policy and N were also made by a
 // live tree under another one. Exit code 1 when simulation and live engine differ anywhere.

@@ -1,4 +1,4 @@
-// npm run one-path -- [--policies N] [--requests N] [--seed N]
+// npm run campaign -- one-path [--policies N] [--requests N] [--seed N]
 //
 // N policies with N random requests each, decided by a decision table, a live tree, its simulation and its explanation.
 // Exit code 1 when two of them differ anywhere.

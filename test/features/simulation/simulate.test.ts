@@ -1,4 +1,4 @@
-// A small simulation. `npm run policies` runs all of it: 100,000 decisions.
+// A small simulation. `npm run campaign -- policies` runs all of it: 100,000 decisions.
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';

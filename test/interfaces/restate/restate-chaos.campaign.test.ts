@@ -8,7 +8,19 @@ const CHAOS_MS = 600_000;
 
 /** @returns what the campaign has printed, its errors included */
 function runChaos(nodes: 1 | 3): string {
-  const args = ['run', 'restate:chaos', '--silent', '--', '--nodes', String(nodes), '--clients', '4', '--seconds', '2'];
+  const args = [
+    'run',
+    'campaign',
+    '--silent',
+    '--',
+    'restate-chaos',
+    '--nodes',
+    String(nodes),
+    '--clients',
+    '4',
+    '--seconds',
+    '2',
+  ];
   const { stdout, stderr } = spawnSync('npm', args, { cwd: ROOT, encoding: 'utf8', timeout: CHAOS_MS });
   return stdout + stderr;
 }

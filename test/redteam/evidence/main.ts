@@ -1,4 +1,4 @@
-// npm run redteam -- evidence [--cases 200000] [--seed N] [--workers 2] [--largest 2000]
+// npm run campaign -- redteam evidence [--cases 200000] [--seed N] [--workers 2] [--largest 2000]
 // or alone: node build/test/redteam/evidence/main.js
 //
 // Mutated bundles, bags and archives in a pool of workers; then the largest of them, each in its own process. Ends with

@@ -1,5 +1,5 @@
 // Ledgers of random run trees, with every entry of each of them tampered with: `ledger verify` or `replay` must name
-// the entry. The forger is naive and only edits rows; `npm run tamper` has better forgers and more ledgers.
+// the entry. The forger is naive and only edits rows; `npm run campaign -- tamper` has better forgers and more ledgers.
 
 import { describe, expect, jest, test } from '@jest/globals';
 import type { Artifact } from '../../../../src/core/contract/artifact-ref.js';

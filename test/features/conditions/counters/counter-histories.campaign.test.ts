@@ -6,7 +6,7 @@ import { countHistories } from './counter-histories.js';
 const MS_MAX = 600_000;
 
 test(
-  'short histories with faults: every recorded value is that of a recount (npm run counters)',
+  'short histories with faults: every recorded value is that of a recount (npm run campaign -- counters)',
   async () => {
     const report = await countHistories({ histories: 150, seed: 500_001 });
     expect([...report.differences, ...report.violations]).toEqual([]);

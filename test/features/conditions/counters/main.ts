@@ -1,4 +1,5 @@
-// `npm run counters`: many short histories of counters that several workers change, with faults. Prints what it found.
+// `npm run campaign -- counters`: many short histories of counters that several workers change, with faults. Prints
+// what it found.
 
 import { parseArgs } from 'node:util';
 import { countHistories } from './counter-histories.js';

@@ -1,4 +1,4 @@
-// Sessions with random inputs; `npm run sessions` runs many more of them.
+// Sessions with random inputs; `npm run campaign -- sessions` runs many more of them.
 
 import { describe, expect, test } from '@jest/globals';
 import { sized } from '../../../fixtures/campaign.js';
