@@ -30,7 +30,7 @@ export class LedgerError extends CodedError<
 }
 
 /**
- * For what a version wrote whose formats this one does not read (decision 0091). The data is not damaged: that version
+ * For what a version wrote whose formats this one does not read (decision 0090). The data is not damaged: that version
  * still reads it.
  */
 export const oldFormatError = (what: string): LedgerError =>

@@ -1,5 +1,5 @@
 // Which restores of a ledger are acknowledged. All effects of a ledger that was restored from a backup are suspended
-// until an operator acknowledges it (decision 0053): `SuspendableEffects` in effect-runner.ts. Effects may have
+// until an operator acknowledges it (decision 0044): `SuspendableEffects` in effect-runner.ts. Effects may have
 // happened after the backup, under idempotency keys that the restored ledger does not know: a caller that repeats its
 // request would execute them a second time.
 //

@@ -1,6 +1,6 @@
 // The key that signs the checkpoints of a home's ledger, and its public form: the name of the log with the verification
 // key (a vkey of C2SP). The name is drawn together with the first key, so no two logs share a name. A rotation
-// (decision 0058) replaces the key: it counts from the moment at which the key history names the new key.
+// (decision 0022) replaces the key: it counts from the moment at which the key history names the new key.
 
 import {
   createPrivateLine,

@@ -135,6 +135,6 @@ export interface StorageEnvironment extends HomeStores {
   readonly secrets?: Secrets;
   /** Number of entries between two snapshots of a tree (D16). */
   readonly snapshotEntries?: number;
-  /** Number of log entries between two replay points (decision 0019). */
+  /** Number of log entries between two replay points (decision 0008). */
   readonly pointEntries?: number;
 }

@@ -28,7 +28,7 @@ const REQUIRE =
 
 /**
  * The OpenTelemetry SDK with the API that it uses: those who do not install the API have the metrics and the command
- * too (decision 0052).
+ * too (decision 0049).
  */
 const SDK = join(ROOT, 'build/sdk-telemetry.js');
 const SERIALIZER = join(ROOT, 'node_modules/@opentelemetry/exporter-prometheus/build/src/PrometheusSerializer.js');

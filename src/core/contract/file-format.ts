@@ -2,7 +2,7 @@
 // `format`, or is the member `version` of a JSON file.
 //
 //   F1. A file of a later format is not supported. It is not damaged, although nothing else of it can be read.
-//   F2. Neither is a file from before formats began again at 1 (decision 0091): its number says nothing.
+//   F2. Neither is a file from before formats began again at 1 (decision 0090): its number says nothing.
 
 import { laterFormatError, oldFormatError } from '../errors.js';
 import { isJsonObject } from './json.js';

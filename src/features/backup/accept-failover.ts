@@ -1,4 +1,4 @@
-// Accepts a shared ledger that has lost its newest entries, because an asynchronous standby took over (decision 0087):
+// Accepts a shared ledger that has lost its newest entries, because an asynchronous standby took over (decision 0044):
 // records what was lost, and suspends all effects as a restore does.
 //
 //   Y1. The record is committed before a head is put aside. So a killed command is repeated, and nothing goes on

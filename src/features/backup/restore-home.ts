@@ -1,4 +1,4 @@
-// Restores a ledger from a backup into a new home (decision 0053).
+// Restores a ledger from a backup into a new home (decision 0044).
 //
 //   X1. The home is marked before anything is written, and the mark is removed last. Until then nothing opens it. An
 //       interrupted restore starts again.

@@ -63,7 +63,7 @@ export const fetchCall = (url: Json | undefined): NativeInput | null =>
 export const webSearchCall = (query: Json | undefined): NativeInput | null =>
   isText(query) ? call('native.web_search', { query: query.slice(0, TEXT_CHARS_MAX).toWellFormed() }) : null;
 
-/** A call of a tool of an MCP server, with its input as JSON text (decision 0017). */
+/** A call of a tool of an MCP server, with its input as JSON text (decision 0012). */
 export const mcpCall = (server: string, tool: string, input: Json | undefined): NativeInput | null =>
   isName(server) && isName(tool)
     ? callWithJson(input, (text) => call('native.mcp', { server, tool, input: text }))

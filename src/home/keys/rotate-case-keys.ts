@@ -1,4 +1,4 @@
-// Replaces the keys that encrypt the contents of cases (decision 0065).
+// Replaces the keys that encrypt the contents of cases (decision 0022).
 //
 //   C1. A rotation counts from the moment at which the key folder has its note (K5 in case-keys.ts). New content is
 //       encrypted with the new key from then on, and the new key also opens what the old one has encrypted.

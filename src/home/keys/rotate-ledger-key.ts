@@ -1,4 +1,4 @@
-// Replaces the key that signs a ledger (decision 0058).
+// Replaces the key that signs a ledger (decision 0022).
 //
 //   R1. The new key counts from the moment at which the key history names it: a rotation has happened as a whole or not
 //       at all. Until then the old key signs everything; from then on it signs nothing.

@@ -14,7 +14,7 @@
 //   N5. A response never contains text of an exception; exceptions are logged.
 //   N6. After its own run was denied, failed or was cancelled, a connection opens another one only for `new_run`
 //       (decision 0048). A call that comes too late for a run is not executed, and may be repeated under its key.
-//   N7. A call of an unlisted tool is a proposal of CALL_TOOL with that name, so the ledger records it (decision 0062).
+//   N7. A call of an unlisted tool is a proposal of CALL_TOOL with that name, so the ledger records it (decision 0048).
 
 import type { JsonObject } from '../../core/contract/json.js';
 import type { StepResponse } from '../../core/contract/run/response.js';
@@ -294,7 +294,7 @@ const CLOSED_RUN: ReachedRun = {
   live: false,
   submit: () => Promise.reject(new RunError({ code: 'RUN_ENDED', message: 'the own run has ended' })),
 };
-/** Decision 0062. No argument is added, so all arguments are the input of the tool. */
+/** Decision 0048. No argument is added, so all arguments are the input of the tool. */
 const unlistedMeaning = (tool: string): ActionMeaning => ({
   kind: 'action',
   action: 'CALL_TOOL',

@@ -65,7 +65,7 @@ const invalidParams = (message: string, data?: unknown): ProtocolError =>
   new ProtocolError(ProtocolErrorCode.InvalidParams, message, data);
 
 /**
- * The ledger has recorded a call of a tool that is not listed (decision 0062). Its client gets the error of the
+ * The ledger has recorded a call of a tool that is not listed (decision 0048). Its client gets the error of the
  * protocol, with the response of the step.
  * @throws ProtocolError unless the run has pinned a policy that allows the call
  */

@@ -1,6 +1,6 @@
 // Time travel: the state of every run at an entry, and of the trees that features have opened. The fold continues
 // from the newest cached replay point before the entry, and saves points on its way, so that the next query costs less
-// (decision 0019).
+// (decision 0008).
 
 import { nameInLedger, nameInTree } from '../../core/contract/entry-name.js';
 import { LedgerError, UsageError } from '../../core/errors.js';

@@ -1,4 +1,4 @@
-// Stores replay points while the ledger grows (decision 0019), so that the first read of a past state is as fast as
+// Stores replay points while the ledger grows (decision 0008), so that the first read of a past state is as fast as
 // later ones.
 //
 //   P1. Nothing is folded: the states of trees come from the trees that the engine has in memory, at the commit where a

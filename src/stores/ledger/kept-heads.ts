@@ -1,4 +1,4 @@
-// The head of a ledger that several workers write, kept where a worker with a new local state sees it (decision 0087):
+// The head of a ledger that several workers write, kept where a worker with a new local state sees it (decision 0044):
 // each worker has one file in a folder that all of them mount, and where the service names another database, a row of a
 // table. So a database that lost entries is refused by every worker, and not only by those whose local state has the
 // newer head.

@@ -1,4 +1,4 @@
-// The keys of the cases of a ledger in PostgreSQL, and the contents that are encrypted again (decision 0065). Each part
+// The keys of the cases of a ledger in PostgreSQL, and the contents that are encrypted again (decision 0022). Each part
 // is one transaction. The row of the case keeps other workers from storing content under a replaced key.
 
 import { LedgerError } from '../../core/errors.js';

@@ -15,7 +15,7 @@ export const ERASABLE_TABLES = ['artifacts', 'artifact_chunks'] as const;
 const NAME = 'text COLLATE "C"';
 
 const TABLES = `
-  -- Tables from before formats began again at 1 have a column format here, and none of these ever has (decision 0091).
+  -- Tables from before formats began again at 1 have a column format here, and none of these ever has (decision 0090).
   -- rotations counts the rotations of the key of the ledger that have begun; is_rotating: one is not finished.
   CREATE TABLE meta (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),

@@ -1,6 +1,6 @@
 // The one place that loads the SQLite binding. Its line 12 is compiled for one version of Node; line 13 uses Node-API,
 // is prebuilt in its package, and needs Node 22. npm installs the newest of both that the running Node can load
-// (decision 0073). A package manager that does not look at `engines` installs 13 everywhere, and 13 crashes Node 20.
+// (decision 0001). A package manager that does not look at `engines` installs 13 everywhere, and 13 crashes Node 20.
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

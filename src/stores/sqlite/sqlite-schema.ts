@@ -23,7 +23,7 @@ import type { SqliteConnection } from './sqlite-binding.js';
 /** "TPKL", in the file header: identifies a ledger file. */
 export const APPLICATION_ID = 0x54504b4c;
 /**
- * "TPLG", which identified a ledger file before formats began again at 1 (decision 0091). The number of its format says
+ * "TPLG", which identified a ledger file before formats began again at 1 (decision 0090). The number of its format says
  * nothing, because it may be the number of a format of today. No file of today has this id.
  */
 export const OLD_APPLICATION_ID = 0x54504c47;

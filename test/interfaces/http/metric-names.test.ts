@@ -1,5 +1,5 @@
-// The metrics that monitoring of operators relies on: what the service reported before decision 0052, and what it
-// reports now. The file of the earlier report was made by the earlier code.
+// The metrics that monitoring of operators relies on: what the service reported with `prom-client`, and what it
+// reports now (decision 0049). The file of the earlier report was made by the earlier code.
 
 import { expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';

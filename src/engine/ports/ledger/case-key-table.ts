@@ -24,7 +24,7 @@ export interface ResealedPart {
 }
 
 /**
- * The keys of cases, which the writer may replace (decision 0065). A replacement counts when `begin` returns. From then
+ * The keys of cases, which the writer may replace (decision 0022). A replacement counts when `begin` returns. From then
  * on new content is encrypted with the next key, which also opens what the replaced one has encrypted. Every step may
  * be repeated; `finish` comes last.
  */

@@ -19,7 +19,7 @@ import { createPainter, escapeText, jsonLine } from '../../../interfaces/cli/tex
 
 const BYTES_MAX = 1_048_576;
 
-/** `turnpike decide`: records decisions about actions that the caller executes itself (decision 0067). */
+/** `turnpike decide`: records decisions about actions that the caller executes itself (decision 0060). */
 export const decide: CliCommand = {
   name: 'decide',
   access: 'write',

@@ -10,7 +10,7 @@ import { escapeText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
 const STATUSES: readonly ActionReport['status'][] = ['done', 'failed', 'unknown'];
 const RESULT_BYTES_MAX = 1_048_576;
 
-/** `turnpike runs report`: records the outcome of an action that the caller has executed itself (decision 0067). */
+/** `turnpike runs report`: records the outcome of an action that the caller has executed itself (decision 0060). */
 export const runsReport: CliCommand = {
   name: 'runs report',
   access: 'write',

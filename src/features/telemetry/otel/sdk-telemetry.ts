@@ -1,6 +1,6 @@
 // The OpenTelemetry SDK of the command and of the HTTP service: metrics for Prometheus, and with a collector also
 // traces and metrics over OTLP/HTTP. The build puts it and its packages into one file, so that they are not installed
-// with this package (decision 0052).
+// with this package (decision 0049).
 
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-proto';
 import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus';

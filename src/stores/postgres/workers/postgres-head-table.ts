@@ -1,4 +1,4 @@
-// The newest signed head of each worker, in a table of another database than the ledger's (decision 0087): a failover
+// The newest signed head of each worker, in a table of another database than the ledger's (decision 0044): a failover
 // of the ledger's server does not set it back, and workers with copies of the key folder see each other's heads in it.
 //
 //   L1. One row for each worker and ledger, which a write only raises. A trigger refuses an older head.

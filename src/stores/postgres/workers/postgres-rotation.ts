@@ -1,4 +1,4 @@
-// How a rotation of the ledger's key keeps all other writers out (decision 0058).
+// How a rotation of the ledger's key keeps all other writers out (decision 0022).
 //
 //   K1. It needs the writer lock alone, so that no worker signs with the old key.
 //   K2. `is_rotating` is durable before the key history can name the new key, and ends when everything is finished.

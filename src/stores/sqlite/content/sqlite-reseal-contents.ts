@@ -1,4 +1,4 @@
-// Encrypts the contents of cases with their current keys, in parts (decision 0065). Each part is one transaction, whose
+// Encrypts the contents of cases with their current keys, in parts (decision 0022). Each part is one transaction, whose
 // files are durable before it. So a crash leaves each content under the replaced key or the current one; both are
 // readable, and the work continues with what is left.
 

@@ -117,7 +117,7 @@ describeOnPostgres('a role that may only read', () => {
     expect({ tables: await tables(), home: folderState(at('audited')) }).toEqual(before);
   });
 
-  test('decision 0057: a reader and a writer of the database show how far they are on a terminal', async () => {
+  test('decision 0050: a reader and a writer of the database show how far they are on a terminal', async () => {
     const onTerminal = (home: string, argv: readonly string[], stdin = ''): Promise<Said> =>
       turnpike(work, [...argv, '--home', home], { stdin, stderrTTY: true, clock: fastClock() });
     const verified = await onTerminal('audited', ['ledger', 'verify']);

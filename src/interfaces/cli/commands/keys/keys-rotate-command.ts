@@ -9,7 +9,7 @@ import { escapeText, jsonLine } from '../../text/terminal.js';
 import type { Turnpike } from '../../../../host/turnpike.js';
 import { caseRotationText } from './case-rotation-text.js';
 
-/** `turnpike keys rotate`: replaces keys (decisions 0058 and 0065). */
+/** `turnpike keys rotate`: replaces keys (decision 0022). */
 export const keysRotate: CliCommand = {
   name: 'keys rotate',
   access: 'write',
