@@ -8,7 +8,7 @@ import { simulateCluster } from './cluster-simulation.js';
 /** `npm run campaign -- cluster-histories` runs 60 of each, and 1,000 short ones. */
 const ALL_SEEDS = Array.from({ length: 8 }, (_, index) => index + 1);
 const SEEDS = sized(1, ALL_SEEDS.length);
-const SHORT_SEEDS = sized(30, 100);
+const SHORT_SEEDS = sized(12, 100);
 const INPUTS = sized(120, 400);
 /** A client gives up after eight tries. A history with fewer answers would check little. */
 const ANSWERS_MIN = INPUTS / 4;
@@ -43,11 +43,6 @@ describe('workers of one ledger that fail, with counters that all of them change
     expect(report.violations).toEqual([]);
     expect(report.differences).toEqual([]);
     expect(report.counted).toBeGreaterThan(40);
-  });
-
-  test('V5: a decision whose version cannot be read yet waits, and is not refused again and again', async () => {
-    const { violations, differences } = await simulateCluster({ seed: 45, inputs: 400, hasCounters: true });
-    expect([violations, differences]).toEqual([[], []]);
   });
 });
 
