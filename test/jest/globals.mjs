@@ -1,5 +1,5 @@
-// What suites import as `@jest/globals`. A fixture keeps what it imported from here for all suites of a process. `expect`
-// is the same in all of them; the others are new in each suite.
+// What suites import as `@jest/globals`. A fixture keeps what it imported from here for all suites of a process.
+// `expect` is the same in all of them; the others are new in each suite.
 
 /** The function of that name that the running suite has, and what belongs to it. */
 const current = (name) =>

@@ -1,4 +1,4 @@
 import type { Interpreter } from './interpreter.js';
 
-/** The only place that sets the default. Whole suites run on XState's actors: `test/jest/loader.mjs` replaces this file. */
+/** The only place that sets the default. `test/jest/loader.mjs` replaces this file: whole suites run on XState. */
 export const DEFAULT_INTERPRETER: Interpreter = 'table-driven';
