@@ -1,5 +1,4 @@
-// The actions and guards of an agent run one by one: with events of another kind, and with memory as an older snapshot
-// may have it.
+// The actions and guards of an agent run one by one.
 
 import { describe, expect, test } from '@jest/globals';
 import type { AgentInput, AgentMemory } from '../../machines/agent-memory.js';
@@ -14,7 +13,7 @@ import { ANNA } from '../fixtures/governed.js';
 import { shippedPolicy } from '../fixtures/shipped-policy.js';
 import { CASE, proposal } from '../fixtures/tree.js';
 import { PROPOSER } from './attempts.js';
-import { NO_EFFECTS, recordMachine, runAction, testGuard, topState, without } from './chart.js';
+import { recordMachine, runAction, testGuard, topState } from './chart.js';
 import { personNamed } from '../fixtures/person.js';
 
 const RULE: ApprovalRule = { for: 'DELETE_FILE', approver_roles: ['ATTORNEY_ADMIN'], quorum: 1, expires_minutes: 60 };
@@ -85,37 +84,16 @@ const requested = requestApproval(emptyBook(PROPOSER.run_id), request, RULE);
 /** The approvals of the run after a vote. */
 const approved = countBallot(requested, ballot, { approvals: [RULE], roles: POLICY.roles }).book;
 
-describe('S4-21: an event of another kind changes nothing', () => {
-  test.each([
-    ['startStep', THINK],
-    ['countVotes', { ballot, overlay: null }],
-    ['consumeApproval', { digest: DIGEST, name: RULE.for, at: T0 }],
-    ['removeUnsettled', { request_hash: 'a' }],
-    ['setEnding', { reason: 'stop' }],
-  ])('in %s', (action, event) => {
-    const context = memory({ approvals: approved, unsettled: ['a', 'b'] });
-    expect(runAction(agent, action, context, { ...event, type: 'OTHER' })).toEqual(NO_EFFECTS);
-    expect(runAction(agent, 'setEnding', context, { type: 'PROPOSE' }).context).toStrictEqual({});
-  });
-
-  test('and allows no run', () => {
-    const allowed = (type: string) => testGuard(agent, 'isAllowed', memory(), { ...ALLOW, type });
-    expect([allowed('OTHER'), allowed('AUTHORIZE')]).toEqual([false, true]);
-  });
-});
-
 describe('an agent run is idle', () => {
-  const isIdle = (type: string, time: string, idle_ms: number | null = 60_000) =>
-    testGuard(agent, 'isIdle', memory({ idle_ms }), { type, time } as never);
+  const isIdle = (time: string, idle_ms: number | null = 60_000) =>
+    testGuard(agent, 'isIdle', memory({ idle_ms }), { type: 'WAKE', time } as never);
   test('when a timer wakes it at its deadline, and not before', () => {
-    expect(isIdle('WAKE', T1)).toBe(true);
-    expect(isIdle('WAKE', '2026-01-01T00:00:59.999Z')).toBe(false);
+    expect(isIdle(T1)).toBe(true);
+    expect(isIdle('2026-01-01T00:00:59.999Z')).toBe(false);
   });
 
-  test('never by another event, and never without a limit', () => {
-    expect(isIdle('OTHER', T1)).toBe(false);
-    expect(isIdle('WAKE', T1, null)).toBe(false);
-    expect(isIdle('OTHER', T1, null)).toBe(false);
+  test('never without a limit', () => {
+    expect(isIdle(T1, null)).toBe(false);
   });
 
   test('and then its end is a cancellation', () => {
@@ -146,13 +124,11 @@ test('D4: the step of an answered proposal is stopped, and the next proposal get
 
 describe('C91: the prompts of a run', () => {
   const prompt = artifactRef({ kind: 'prompt', case_id: CASE, bytes: Buffer.from('You are a clerk.') });
-  const promptsAfter = (context: object, given: object = { prompt }) =>
-    runAction(agent, 'startStep', context, { ...THINK, ...given }).context['prompts'];
-  test('are collected, also in a run from an older snapshot', () => {
-    const older = without(memory(), 'prompts');
-    expect(promptsAfter(memory())).toEqual([prompt]);
-    expect(promptsAfter(older)).toEqual([prompt]);
-    expect(promptsAfter(older, {})).toEqual([]);
+  const promptsAfter = (given: object) =>
+    runAction(agent, 'startStep', memory(), { ...THINK, ...given }).context['prompts'];
+  test('are collected', () => {
+    expect(promptsAfter({ prompt })).toEqual([prompt]);
+    expect(promptsAfter({})).toEqual([]);
   });
 });
 

@@ -142,7 +142,7 @@ export function runAction(
   return { context: assigned, emissions, sent, spawned, stopped };
 }
 
-/** An object without one of its members, as an older snapshot may have it. */
+/** An object without one of its members. */
 export const without = (object: object, name: string): object =>
   Object.fromEntries(Object.entries(object).filter(([member]) => member !== name));
 

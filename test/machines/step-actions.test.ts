@@ -1,4 +1,4 @@
-// The actions and guards of a step one by one: with events of another kind, and with memory that is nearly empty.
+// The actions and guards of a step one by one.
 
 import { describe, expect, test } from '@jest/globals';
 import { type StepMemory } from '../../machines/step-memory.js';
@@ -19,7 +19,7 @@ import {
   RECEIVED_AT,
   RETRYING_POLICY,
 } from './attempts.js';
-import { NO_EFFECTS, recordMachine, runAction, stateText, testGuard, without } from './chart.js';
+import { recordMachine, runAction, stateText, testGuard } from './chart.js';
 
 const { step } = createMachines(RETRYING_POLICY);
 const LATER = '2026-01-01T00:01:00.000Z';
@@ -32,38 +32,15 @@ const act = (name: string, over: Partial<StepMemory>, event: { readonly type: st
   runAction(step, name, attempting(over), event);
 const withOutcome = (over: object) => doneEvent(failedOutput({ done: { ...NO_OUTCOME, ...over } }));
 
-describe('S0-12: an event of another kind changes nothing', () => {
-  test.each([
-    ['authorizeWithFacts', { facts: { paths: [], usage: null } }],
-    ['scheduleRetry', { output: failedOutput() }],
-    ['setApprovals', { approvals: { run_id: PROPOSER.run_id, entries: [] } }],
-    ['applyRunResult', { output: failedOutput() }],
-  ])('in %s', (action, event) => {
-    expect(act(action, READ, { type: 'OTHER', ...event })).toEqual(NO_EFFECTS);
-  });
-
-  test('and wakes no step, and repeats no attempt', () => {
-    const output = failedOutput();
-    expect(testGuard(step, 'isRetryDue', attempting(), { type: 'OTHER', time: LATER } as never)).toBe(false);
-    expect(testGuard(step, 'canRetry', attempting(CALL), { type: 'OTHER', output } as never)).toBe(false);
-    expect(testGuard(step, 'canRetry', attempting(CALL), doneEvent(output))).toBe(true);
-  });
-
-  test('D1: and brings no overlay to the next attempt; a WAKE does', () => {
-    const next_attempt = { reason: 'IO_ERROR', at: RECEIVED_AT };
-    const memory = { ...CALL, next_attempt, mediated_run_id: 'run_agent.5', overlay: OVERLAY };
-    const overlay = { epoch: null, problem: 'invalid' } as const;
-    const spawnedBy = (type: string) => {
-      const { context, spawned, sent } = act('startRetry', memory, { type, overlay } as never);
-      return [context['overlay'], spawned, sent];
-    };
-    const request = (given: object) =>
-      expect.objectContaining({ request: expect.objectContaining({ overlay: given }) });
-    const spawned = (given: object) => [['tool_gateway', 'run_agent.6', request(given)]];
-    const sent = (given: object) => [['run_agent.6', expect.objectContaining({ type: 'AUTHORIZE', overlay: given })]];
-    expect(spawnedBy('OTHER')).toEqual([OVERLAY, spawned(OVERLAY), sent(OVERLAY)]);
-    expect(spawnedBy('WAKE')).toEqual([overlay, spawned(overlay), sent(overlay)]);
-  });
+test('D1: the overlay of the timer counts for the next attempt', () => {
+  const next_attempt = { reason: 'IO_ERROR', at: RECEIVED_AT };
+  const memory = { ...CALL, next_attempt, mediated_run_id: 'run_agent.5', overlay: OVERLAY };
+  const overlay = { epoch: null, problem: 'invalid' } as const;
+  const { context, spawned, sent } = act('startRetry', memory, { type: 'WAKE', overlay } as never);
+  expect(context['overlay']).toEqual(overlay);
+  const request = expect.objectContaining({ request: expect.objectContaining({ overlay }) });
+  expect(spawned).toEqual([['tool_gateway', 'run_agent.6', request]]);
+  expect(sent).toEqual([['run_agent.6', expect.objectContaining({ type: 'AUTHORIZE', overlay })]]);
 });
 
 describe('C54: a step that waits for its next attempt', () => {
@@ -75,25 +52,16 @@ describe('C54: a step that waits for its next attempt', () => {
     expect(testGuard(step, 'isRetryDue', attempting({ next_attempt }), { type: 'WAKE', time } as never)).toBe(due);
   });
 
-  test('is due at once, and sets the timer of its proposal, without a time of its own', () => {
-    expect(testGuard(step, 'isRetryDue', attempting(), { type: 'WAKE', time: RECEIVED_AT } as never)).toBe(true);
-    const timer = (at: string) => ({ type: 'timer', run_id: PROPOSER.run_id, at });
-    expect(act('setRetryTimer', {}, { type: 'WAKE' }).emissions).toEqual([timer(RECEIVED_AT)]);
-    expect(act('setRetryTimer', { next_attempt }, { type: 'WAKE' }).emissions).toEqual([timer(LATER)]);
+  test('sets a timer for it', () => {
+    const timer = { type: 'timer', run_id: PROPOSER.run_id, at: LATER };
+    expect(act('setRetryTimer', { next_attempt }, { type: 'WAKE' }).emissions).toEqual([timer]);
   });
 });
 
-describe('D7: an approval is reported as used', () => {
-  test('with its digest, action and time', () => {
-    const used = { type: 'APPROVAL_USED', digest: 'd', name: 'READ_FILE', at: RECEIVED_AT };
-    const authorization = { ...UNDECIDED_AUTHORIZATION, digest: 'd' };
-    expect(act('sendApprovalUsed', { ...READ, authorization }, { type: 'STARTED' }).sent).toEqual([[null, used]]);
-  });
-
-  test('without a digest or an action as empty texts', () => {
-    const used = { type: 'APPROVAL_USED', digest: '', name: '', at: RECEIVED_AT };
-    expect(act('sendApprovalUsed', {}, { type: 'STARTED' }).sent).toEqual([[null, used]]);
-  });
+test('D7: an approval is reported as used with its digest, action and time', () => {
+  const used = { type: 'APPROVAL_USED', digest: 'd', name: 'READ_FILE', at: RECEIVED_AT };
+  const authorization = { ...UNDECIDED_AUTHORIZATION, digest: 'd' };
+  expect(act('sendApprovalUsed', { ...READ, authorization }, { type: 'STARTED' }).sent).toEqual([[null, used]]);
 });
 
 describe('S0-13 C52: a mediated run that ended before its start', () => {
@@ -102,7 +70,7 @@ describe('S0-13 C52: a mediated run that ended before its start', () => {
     ['names the rule that denied it', withOutcome({ denied_by: DENIAL }), { rule_id: DENIAL.rule_id, cause: 'LANE' }],
     ['was ended with its agent if no rule denied it', withOutcome({}), ending],
     ['was ended with its agent if it has no outcome', doneEvent(failedOutput({ done: null })), ending],
-    ['was ended with its agent by another event', { type: 'OTHER', output: failedOutput() }, ending],
+    ['was ended with its agent while the step waited for votes', { type: 'CANCEL', reason: 'stop' }, ending],
   ])('%s', (_what, event, fault) => {
     const { context } = act('applyMediatedRunDenial', READ, event);
     expect(context).toEqual({ fault: { code: 'POLICY_VIOLATION', ...fault }, phase_failed_at: 'AUTHORIZE' });
@@ -127,7 +95,6 @@ describe('the end of a mediated run', () => {
     expect(applied(CALL, completed([REF]))).toEqual({ ...RESULT, produced: [REF], unknown: null });
     expect(applied(CALL, completed())).toEqual({ ...RESULT, produced: [], unknown: null });
     expect(applied(READ, completed([REF]))).toEqual({ ...RESULT, produced: [], unknown: null });
-    expect(applied({ action: null }, completed([REF]))).toEqual({ ...RESULT, produced: [REF], unknown: null });
   });
 
   test('by a denial is a denial of the step', () => {
@@ -206,16 +173,5 @@ describe('S0-04: the output of a step', () => {
     const over = { seen, recorded_response: '{}' };
     const { output } = outputOf(proposal('FINISH', { response: 'Done.' }), over, machine);
     expect(output).toMatchObject({ ...NOTHING, invalid: false, finished: false, produced: [] });
-  });
-
-  test('D16: of a step from a snapshot without products lists none', () => {
-    const memory = without(attempting(CALL), 'produced');
-    const output = step.config.output as unknown as (args: object) => { readonly produced: unknown };
-    expect(output({ context: memory }).produced).toEqual([]);
-  });
-
-  test('a reply without a response is empty', () => {
-    const reply = { run_id: PROPOSER.run_id, input_id: 'in-1', response: '' };
-    expect(act('sendReply', {}, { type: 'OTHER' }).emissions).toEqual([{ type: 'reply', reply }]);
   });
 });
