@@ -3,6 +3,7 @@
 
 import { canonicalJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
+import { omitUndefined } from '../../core/omit-undefined.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import type { Agents } from '../../runtime/agents/agents.js';
 import type { DecisionCaller } from '../../runtime/agents/decision-request.js';
@@ -44,8 +45,7 @@ export class DecisionRuns {
     const next = newest + 1;
     const options = {
       ...{ actor, role, lane },
-      ...(case_id === undefined ? {} : { case: case_id }),
-      ...(person === undefined ? {} : { person }),
+      ...omitUndefined({ case: case_id, person }),
     };
     const { run_id } = await startKeyedRun(this.#parts, { ...options, key: keyOf(name, next) });
     this.#remember(name, next);
