@@ -18,7 +18,7 @@ import { policySource } from '../../home/policy/home-policy.js';
 import { systemClock } from '../../system/system-clock.js';
 import { winstonLog } from '../../system/winston-log.js';
 import { usageError } from '../../core/errors.js';
-import type { PolicySource } from '../../engine/ports/policy-source.js';
+import type { PolicySource } from '../../engine/ports/policy-sources.js';
 import { catalogueFrom, type RegistrationOptions } from '../../runtime/effects/define-effects.js';
 import { PolicyCache } from '../../runtime/policy-cache.js';
 import { shippedContract } from '../../runtime/shipped-contract.js';
