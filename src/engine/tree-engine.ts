@@ -16,7 +16,7 @@ import type {
   LogHead,
 } from './ports/ledger/ledger-store.js';
 import type { Log } from './ports/log.js';
-import type { OverlaySource } from './ports/overlay-source.js';
+import type { OverlaySource } from './ports/policy-sources.js';
 import type { Secrets } from '../core/contract/secrets.js';
 import type { CompletedStep } from './trees/completed-step.js';
 import type { TickObserver } from './tick/tick-observer.js';

@@ -2,7 +2,7 @@
 // tables.
 
 import type { ComparedRule, OverlayFact } from '../core/contract/policy/overlay.js';
-import type { OverlaySource } from '../engine/ports/overlay-source.js';
+import type { OverlaySource } from '../engine/ports/policy-sources.js';
 import { personOf } from '../names/person-name.js';
 
 /** A name that cannot be compared has no person: no actor can act or vote under it or another spelling of it. */

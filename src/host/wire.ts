@@ -24,7 +24,7 @@ import type { Sandbox } from '../engine/ports/effects/sandbox.js';
 import type { HistoryCache } from '../core/ledger/history-cache.js';
 import type { Ids } from '../engine/ports/ids.js';
 import type { Log } from '../engine/ports/log.js';
-import type { OverlaySource } from '../engine/ports/overlay-source.js';
+import type { OverlaySource } from '../engine/ports/policy-sources.js';
 import type { KeepAlive, Pace } from '../engine/ports/pace.js';
 import type { Secrets } from '../core/contract/secrets.js';
 import { Agents } from '../runtime/agents/agents.js';

@@ -9,7 +9,7 @@ import { loadFeaturesOfPolicy } from '../core/contract/run/feature-vocabulary.js
 import { checkPolicy, formatFinding } from '../core/policy/files/check-policy.js';
 import type { Policy } from '../core/policy/policy.js';
 import type { Clock } from '../engine/ports/clock.js';
-import type { LoadedPolicyFile, PolicySource } from '../engine/ports/policy-source.js';
+import type { LoadedPolicyFile, PolicySource } from '../engine/ports/policy-sources.js';
 
 /**
  * Milliseconds that a loaded policy serves new trees: loading it calls Git several times. Running trees keep theirs.

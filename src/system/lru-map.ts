@@ -5,6 +5,7 @@
 export interface LruMap<V> {
   get(key: string): V | undefined;
   set(key: string, value: V): void;
+  delete(key: string): void;
 }
 
 /** @param entries_max maximum number of entries, 1 or more */
@@ -26,5 +27,5 @@ export function createLruMap<V>(entries_max: number): LruMap<V> {
     entries.set(key, value);
     return value;
   };
-  return { get, set };
+  return { get, set, delete: (key) => void entries.delete(key) };
 }

@@ -10,7 +10,7 @@ import { sha256 } from '../../src/core/contract/hash.js';
 import { POLICY_FILES, type PolicyFile } from '../../src/core/contract/policy/pins.js';
 import { PolicyError, RunError } from '../../src/core/errors.js';
 import { checkPolicy, formatFinding, loadPolicy } from '../../src/core/policy/files/check-policy.js';
-import type { LoadedPolicyFile } from '../../src/engine/ports/policy-source.js';
+import type { LoadedPolicyFile } from '../../src/engine/ports/policy-sources.js';
 import { openTurnpike } from '../../src/host/turnpike.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
 import '../fixtures/approvals.js';

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from '@jest/globals';
 import { createCatalogue, NO_REGISTRATIONS } from '../../src/core/contract/policy/catalogue.js';
 import { manifestPolicySource } from '../../src/home/policy/manifest-policy-source.js';
-import type { PolicySource } from '../../src/engine/ports/policy-source.js';
+import type { PolicySource } from '../../src/engine/ports/policy-sources.js';
 import { PolicyCache } from '../../src/runtime/policy-cache.js';
 import { shippedContract } from '../../src/runtime/shipped-contract.js';
 import '../fixtures/approvals.js';

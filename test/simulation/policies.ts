@@ -4,7 +4,7 @@ import { gitBlobId } from '../../src/home/policy/manifest-policy-source.js';
 import { sha256 } from '../../src/core/contract/hash.js';
 import { POLICY_FILES, type Pin, type PinProblem, type PolicyFile } from '../../src/core/contract/policy/pins.js';
 import { PolicyError } from '../../src/core/errors.js';
-import type { LoadedPolicyFile, PolicySource } from '../../src/engine/ports/policy-source.js';
+import type { LoadedPolicyFile, PolicySource } from '../../src/engine/ports/policy-sources.js';
 import { shippedContract } from '../../src/runtime/shipped-contract.js';
 import { unapproved } from '../fixtures/unapproved.js';
 import { never, type Process } from './process.js';

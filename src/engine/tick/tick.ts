@@ -21,7 +21,7 @@ import { needsLedgerFacts } from '../../core/policy/policy-features.js';
 import type { Command, Decision, TreeInput } from '../../kernel/decision.js';
 import { type Tree, findFactsRequest, isMidStep } from '../../kernel/tree.js';
 import type { LedgerStore } from '../ports/ledger/ledger-store.js';
-import type { OverlaySource } from '../ports/overlay-source.js';
+import type { OverlaySource } from '../ports/policy-sources.js';
 import type { Secrets } from '../../core/contract/secrets.js';
 import { BatchBuilder } from './batch-builder.js';
 import {

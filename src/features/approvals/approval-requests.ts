@@ -20,6 +20,7 @@ import {
   type NewApprovalRequest,
   type SuspensionCheck,
 } from '../../core/policy/policy-features.js';
+import { omitUndefined } from '../../core/omit-undefined.js';
 import { stricterObligation } from './obligation.js';
 import { countVoters, checkAgainstEarlierVotes, checkAgainstRequester, checkIdentity } from './voter-identity.js';
 
@@ -42,13 +43,13 @@ export function requestApproval(book: ApprovalBook, request: NewApprovalRequest,
     digest,
     name,
     requested_by,
-    ...(requester === undefined ? {} : { requester }),
+    ...omitUndefined({ requester }),
     requested_at: at,
     votes: [],
     state: 'open',
     approved_at: null,
     expires_at: addMinutes(at, rule.expires_minutes),
-    ...(obligation === undefined ? {} : { obligation }),
+    ...omitUndefined({ obligation }),
   };
   const others = book.entries.filter((other) => other !== known);
   const remaining = others.length < APPROVALS_MAX ? others : withoutOldestExpired(others, at);
@@ -209,8 +210,7 @@ const voteOf = ({ actor, role_id, person, identity }: ApprovalBallot['approver']
   actor_id: actor.actor_id,
   role_id,
   at,
-  ...(person === undefined ? {} : { person }),
-  ...(identity === undefined ? {} : { identity }),
+  ...omitUndefined({ person, identity }),
 });
 
 /** Only an undecided or unused request can expire. An invalid time counts as too late. */
@@ -248,11 +248,11 @@ const updateEntry = (
   digest: entry.digest,
   name: entry.name,
   requested_by: entry.requested_by,
-  ...(entry.requester === undefined ? {} : { requester: entry.requester }),
+  ...omitUndefined({ requester: entry.requester }),
   requested_at: entry.requested_at,
   votes: votes ?? entry.votes,
   state: state ?? entry.state,
   approved_at: approved_at === undefined ? entry.approved_at : approved_at,
   expires_at: expires_at ?? entry.expires_at,
-  ...(entry.obligation === undefined ? {} : { obligation: entry.obligation }),
+  ...omitUndefined({ obligation: entry.obligation }),
 });

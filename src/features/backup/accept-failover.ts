@@ -17,7 +17,7 @@ import { checkExternalHead } from '../../core/ledger/verification/check-external
 import type { Ids } from '../../engine/ports/ids.js';
 import type { HeadSeal, LedgerStore, LogHead } from '../../engine/ports/ledger/ledger-store.js';
 import type { Log } from '../../engine/ports/log.js';
-import type { PolicySource } from '../../engine/ports/policy-source.js';
+import type { PolicySource } from '../../engine/ports/policy-sources.js';
 import type { HomePaths } from '../../home/home-paths.js';
 import { firstKeyOf, headTableOf, openSharedHead } from '../../home/home.js';
 import { createHeadSeal, readHomeHistory, readLedgerSigner } from '../../home/ledger-key.js';

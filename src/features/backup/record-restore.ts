@@ -11,7 +11,7 @@ import type { Effects, Recovery, TreeEngine } from '../../engine/tree-engine.js'
 import { InvariantError, LedgerError } from '../../core/errors.js';
 import type { ExternalHeadStore, LedgerStore, LogHead } from '../../engine/ports/ledger/ledger-store.js';
 import type { Log } from '../../engine/ports/log.js';
-import type { PolicySource } from '../../engine/ports/policy-source.js';
+import type { PolicySource } from '../../engine/ports/policy-sources.js';
 import { registrationsInLedger } from '../../runtime/effects/ledger-registrations.js';
 import { readRestoreRecord, type RestoreRecord } from '../../runtime/ledger/recorded-restores.js';
 import { finishRotations } from '../../home/keys/rotate-ledger-key.js';

@@ -35,7 +35,7 @@ import type { ErasureSeal, ExternalHead, LogHead } from '../../engine/ports/ledg
 import { headFile } from '../../stores/ledger/head-file.js';
 import type { Log } from '../../engine/ports/log.js';
 import type { Registrations } from '../../core/contract/policy/catalogue.js';
-import type { PolicySource } from '../../engine/ports/policy-source.js';
+import type { PolicySource } from '../../engine/ports/policy-sources.js';
 import { NO_PROGRESS, type ProgressReporter } from '../../engine/ports/progress.js';
 import { countReads } from '../../runtime/ledger/count-reads.js';
 import { LedgerReader } from '../../runtime/ledger/ledger-reader.js';

@@ -12,6 +12,7 @@ import { readDecision } from './decision-point-rules.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { DecisionService } from '../../engine/ports/effects/decision-service.js';
 import type { Log } from '../../engine/ports/log.js';
+import { createLruMap } from '../../system/lru-map.js';
 
 interface KeptAnswer {
   readonly answer: DecisionAnswer;
@@ -24,8 +25,8 @@ export class DecisionPoints {
   readonly #service: DecisionService;
   readonly #clock: Clock;
   readonly #log: Log;
-  /** By the hash of decision point and request, the oldest first. */
-  readonly #kept = new Map<string, KeptAnswer>();
+  /** By the hash of decision point and request. */
+  readonly #kept = createLruMap<KeptAnswer>(KEPT_MAX);
 
   constructor(service: DecisionService, clock: Clock, log: Log) {
     this.#service = service;
@@ -45,17 +46,8 @@ export class DecisionPoints {
       this.#log.warn('a decision point gave no answer, so the action is denied', { decision_point: name, reason });
       return NO_REPLY;
     }
-    if (cache_seconds > 0) this.#keep(key, { answer, until: this.#now() + cache_seconds * 1_000 });
+    if (cache_seconds > 0) this.#kept.set(key, { answer, until: this.#now() + cache_seconds * 1_000 });
     return { answer, cached: false };
-  }
-
-  #keep(key: string, kept: KeptAnswer): void {
-    this.#kept.delete(key);
-    this.#kept.set(key, kept);
-    for (const oldest of this.#kept.keys()) {
-      if (this.#kept.size <= KEPT_MAX) break;
-      this.#kept.delete(oldest);
-    }
   }
 
   /** The time that passes, however the clock is set. */

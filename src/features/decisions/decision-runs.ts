@@ -3,7 +3,9 @@
 
 import { canonicalJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
+import { omitUndefined } from '../../core/omit-undefined.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
+import { createLruMap } from '../../system/lru-map.js';
 import type { Agents } from '../../runtime/agents/agents.js';
 import type { DecisionCaller } from '../../runtime/agents/decision-request.js';
 import { keyedRoot, startKeyedRun } from '../../runtime/agents/keyed-runs.js';
@@ -28,7 +30,7 @@ const REMEMBERED_MAX = 4_096;
 
 export class DecisionRuns {
   readonly #parts: DecisionRunsParts;
-  readonly #newest = new Map<string, number>();
+  readonly #newest = createLruMap<number>(REMEMBERED_MAX);
 
   constructor(parts: DecisionRunsParts) {
     this.#parts = parts;
@@ -44,11 +46,10 @@ export class DecisionRuns {
     const next = newest + 1;
     const options = {
       ...{ actor, role, lane },
-      ...(case_id === undefined ? {} : { case: case_id }),
-      ...(person === undefined ? {} : { person }),
+      ...omitUndefined({ case: case_id, person }),
     };
     const { run_id } = await startKeyedRun(this.#parts, { ...options, key: keyOf(name, next) });
-    this.#remember(name, next);
+    this.#newest.set(name, next);
     return (await this.#findLive(keyOf(name, next))) ?? { state: 'denied', run_id, rule: await this.#ruleOf(run_id) };
   }
 
@@ -83,18 +84,12 @@ export class DecisionRuns {
       if (await this.#exists(name, middle)) low = middle;
       else high = middle;
     }
-    this.#remember(name, low);
+    this.#newest.set(name, low);
     return low;
   }
 
   async #exists(name: string, number: number): Promise<boolean> {
     return (await this.#parts.engine.peek(keyedRoot(keyOf(name, number)))) !== null;
-  }
-
-  #remember(name: string, number: number): void {
-    const [oldest] = this.#newest.keys();
-    if (this.#newest.size >= REMEMBERED_MAX && oldest !== undefined) this.#newest.delete(oldest);
-    this.#newest.set(name, number);
   }
 }
 

@@ -6,7 +6,7 @@
 import { join, resolve } from 'node:path';
 import { sha256 } from '../../core/contract/hash.js';
 import type { AnyPolicyFile, Pin, PinProblem } from '../../core/contract/policy/pins.js';
-import type { LoadedPolicyFile, PolicySource } from '../../engine/ports/policy-source.js';
+import type { LoadedPolicyFile, PolicySource } from '../../engine/ports/policy-sources.js';
 import { readRegular } from '../../system/files/open-file.js';
 import { runGit as runGitCommand, type GitAnswer } from '../../system/git/git-command.js';
 import {

@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { IDENTITIES_PATH } from '../../core/contract/policy/identities.js';
-import type { IdentitiesSource, LoadedIdentities } from '../../engine/ports/identities-source.js';
+import type { IdentitiesSource, LoadedIdentities } from '../../engine/ports/policy-sources.js';
 import { loadGitFile } from './git-policy-source.js';
 import { loadManifestFile, PIN_MANIFEST } from './manifest-policy-source.js';
 

@@ -1,6 +1,6 @@
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { PolicySource } from '../../engine/ports/policy-source.js';
+import type { PolicySource } from '../../engine/ports/policy-sources.js';
 import { gitPolicySource } from './git-policy-source.js';
 import { manifestPolicySource, PIN_MANIFEST } from './manifest-policy-source.js';
 import type { PolicySourceOptions } from './policy-files.js';

@@ -14,7 +14,7 @@ import {
   type AnyPolicyFile,
 } from '../../core/contract/policy/pins.js';
 import { PolicyError } from '../../core/errors.js';
-import type { LoadedPolicyFile, PolicySource } from '../../engine/ports/policy-source.js';
+import type { LoadedPolicyFile, PolicySource } from '../../engine/ports/policy-sources.js';
 import { loadOptional, policyPaths, readPolicyFile, type PolicySourceOptions } from './policy-files.js';
 
 /** The name of the manifest in the contract folder. */

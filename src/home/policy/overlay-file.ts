@@ -20,7 +20,7 @@ import {
 } from '../../core/contract/policy/overlay.js';
 import { isConforming } from '../../core/contract/validators.js';
 import { PolicyError } from '../../core/errors.js';
-import type { OverlaySource } from '../../engine/ports/overlay-source.js';
+import type { OverlaySource } from '../../engine/ports/policy-sources.js';
 import { errorCode } from '../../system/error-code.js';
 import { readVerifyingKey, type SigningKey, type VerifyingKey } from '../../stores/keys/signing-key.js';
 import { readSmallFile, replaceFile } from '../../system/files/small-file.js';

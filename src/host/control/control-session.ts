@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SocketConnection } from '../../system/network/unix-socket.js';
 import { CodedError, RunError, usageError } from '../../core/errors.js';
+import { omitUndefined } from '../../core/omit-undefined.js';
 import type { Log } from '../../engine/ports/log.js';
 import type { AgentRun, RunEnding, SubmitOptions } from '../../runtime/agents/agent-run.js';
 import type { ApprovedRequest } from '../../runtime/ledger/pending-approvals.js';
@@ -296,10 +297,8 @@ function decodeRequestPayload({ payload }: ProposalRequest): Uint8Array {
   throw usageError('the payload is not base64');
 }
 
-const submitOptionsOf = ({ input_id, trace }: ProposalRequest): SubmitOptions => ({
-  ...(input_id === undefined ? {} : { inputId: input_id }),
-  ...(trace === undefined ? {} : { trace }),
-});
+const submitOptionsOf = ({ input_id, trace }: ProposalRequest): SubmitOptions =>
+  omitUndefined({ inputId: input_id, trace });
 
 /** A run with its ending, which may be set already. */
 async function trackRun<Run extends Pick<AgentRun, 'finished'>>(run: Run): Promise<ConnectionRun<Run>> {

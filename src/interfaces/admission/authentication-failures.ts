@@ -3,13 +3,14 @@
 
 import { CostBucket } from './cost-bucket.js';
 import type { AdmissionLimits } from './admission-limits.js';
+import { createLruMap } from '../../system/lru-map.js';
 
 /** Limit of the stored addresses; the one that failed longest ago is evicted first. */
 const ADDRESSES_MAX = 4_096;
 
 export class AuthenticationFailures {
   readonly #limits: Pick<AdmissionLimits, 'failures' | 'failuresPerSecond'>;
-  readonly #addresses = new Map<string, CostBucket>();
+  readonly #addresses = createLruMap<CostBucket>(ADDRESSES_MAX);
 
   constructor(limits: Pick<AdmissionLimits, 'failures' | 'failuresPerSecond'>) {
     this.#limits = limits;
@@ -20,12 +21,7 @@ export class AuthenticationFailures {
     const { failures, failuresPerSecond } = this.#limits;
     const source = sourceOf(address);
     const bucket = this.#addresses.get(source) ?? new CostBucket(failuresPerSecond, failures, now);
-    this.#addresses.delete(source);
     this.#addresses.set(source, bucket);
-    for (const oldest of this.#addresses.keys()) {
-      if (this.#addresses.size <= ADDRESSES_MAX) break;
-      this.#addresses.delete(oldest);
-    }
     const wait = bucket.waitFor(1, now);
     if (wait === 0) bucket.spend(1, now);
     return wait;

@@ -1,6 +1,7 @@
 // Shared by `step` and `run`: the options of an agent run, the run itself, and the report of its end.
 
 import { EXPOSURES, type Exposure } from '../../core/contract/run/response.js';
+import { omitUndefined } from '../../core/omit-undefined.js';
 import type { ControlAgentOptions } from '../../host/control/control-messages.js';
 import { quoteArgument, commandUsageError } from './arguments.js';
 import type { CommandArguments, CliCommand, ExitCode, CommandOption } from './command.js';
@@ -91,8 +92,7 @@ export function parseAgentOptions(command: CliCommand, args: CommandArguments): 
     ...named('actor'),
     case: args.text('case') ?? CASE_DEFAULT,
     ...named('correlation'),
-    ...(scope === null ? {} : { scope }),
-    ...(exposure === null ? {} : { exposure }),
+    ...omitUndefined({ scope: scope ?? undefined, exposure: exposure ?? undefined }),
   };
 }
 

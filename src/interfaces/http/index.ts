@@ -10,7 +10,7 @@ export {
   type TokenGrant,
 } from '../../stores/keys/token-file.js';
 export { identitiesSource } from '../../home/policy/home-identities.js';
-export type { IdentitiesSource, LoadedIdentities } from '../../engine/ports/identities-source.js';
+export type { IdentitiesSource, LoadedIdentities } from '../../engine/ports/policy-sources.js';
 export type { LoginOptions, OidcIssuerOptions } from '../../engine/ports/identity-provider.js';
 export type { IdentityOptions } from '../service/identity-service.js';
 export type { Right, TokenRecord } from '../../core/contract/token.js';

@@ -24,6 +24,7 @@ import { createMcpService, type McpService } from '../mcp/mcp-service.js';
 import { agentOf, type AgentIdentity } from '../mcp/run-gateway.js';
 import { MCP_PATH, McpEndpoint } from '../mcp/serve-http.js';
 import { readPackageVersion } from '../../system/package-version.js';
+import { createLruMap } from '../../system/lru-map.js';
 import { createRefusal } from '../service/problems.js';
 import { admitWithRequestId } from './echo-request-id.js';
 import { httpPlugin, type AdmitRequest } from './http-plugin.js';
@@ -229,7 +230,8 @@ class McpHandler {
   readonly #http: HttpService;
   readonly #endpoint: McpEndpoint;
   /** By token and person: the state that its connections share. */
-  readonly #services = new Map<string, McpService>();
+  /** An issuer may have any number of callers. Of the one that was here longest ago, the MCP sessions are forgotten. */
+  readonly #services = createLruMap<McpService>(SERVICES_MAX);
 
   constructor(options: TurnpikeHttpOptions, http: HttpService, endpoint: McpEndpoint) {
     this.#options = options;
@@ -256,24 +258,13 @@ class McpHandler {
     // Policy may map the actor of a token to another person while the service runs.
     const key = canonicalJson([principal.id, principal.person ?? null]);
     const known = this.#services.get(key);
-    if (known !== undefined) {
-      this.#remember(key, known);
-      return known;
-    }
+    if (known !== undefined) return known;
     const { turnpike, agent = {} } = this.#options;
     const { log } = this.#http;
     const identity = agentOf(principal, agent);
     const options = { ...this.#options, policy: () => turnpike.policy(), agent: identity, log };
     const service = createMcpService(options, principal);
-    this.#remember(key, service);
-    return service;
-  }
-
-  /** An issuer may have any number of callers. Of the one that was here longest ago, the MCP sessions are forgotten. */
-  #remember(key: string, service: McpService): void {
-    this.#services.delete(key);
     this.#services.set(key, service);
-    const [oldest] = this.#services.keys();
-    if (this.#services.size > SERVICES_MAX && oldest !== undefined) this.#services.delete(oldest);
+    return service;
   }
 }

@@ -1,5 +1,6 @@
 import { LayoutWorker } from './layout-worker.js';
 import { readShippedCharts } from '../../system/shipped-charts.js';
+import { createLruMap } from '../../system/lru-map.js';
 import { isWithheld } from '../../core/contract/artifact-ref.js';
 import type { Chart } from '../../core/contract/inspection/inspection.js';
 import type { MachineChart } from '../../kernel/replay/machine-chart.js';
@@ -16,7 +17,7 @@ export class ChartCache {
   readonly #pause: () => Promise<void> | undefined;
   readonly #worker = new LayoutWorker();
   #shipped: ReadonlyMap<string, Chart> | null = null;
-  readonly #laidOut = new Map<string, Promise<Chart | null>>();
+  readonly #laidOut = createLruMap<Promise<Chart | null>>(CHARTS_CACHED_MAX);
   readonly #recorded = new Map<string, MachineChart>();
   readonly #definitions = new Set<string>();
   /** Trees whose first entry is below this index were scanned. */
@@ -46,10 +47,6 @@ export class ChartCache {
   #layOut(recorded: MachineChart): Promise<Chart | null> {
     const laid = this.#worker.layOut(recorded).then((layouts) => (layouts === null ? null : { ...recorded, layouts }));
     this.#laidOut.set(recorded.hash, laid);
-    for (const oldest of this.#laidOut.keys()) {
-      if (this.#laidOut.size <= CHARTS_CACHED_MAX) break;
-      this.#laidOut.delete(oldest);
-    }
     return laid;
   }
 

@@ -7,7 +7,7 @@ import { AGENT_DEFAULTS } from '../../runtime/agents/caller-input.js';
 import { AgentConnection, type AgentConnectionOptions } from './agent-connection.js';
 import { ConnectionRuns, type StoredRun } from './own-runs.js';
 import { StoredRuns } from './stored-runs.js';
-import { ConnectionHistory, correlationOf, PlacedCalls } from './tool-calls.js';
+import { type CallCache, ConnectionHistory, correlationOf, createCallCache } from './tool-calls.js';
 import { type AgentIdentity, type RunGateway, createRunGateway } from './run-gateway.js';
 import { RunSuccession } from './run-succession.js';
 import type { ServedTurnpike } from './added-tools.js';
@@ -18,7 +18,7 @@ import { policySource } from '../../home/policy/home-policy.js';
 import { systemClock } from '../../system/system-clock.js';
 import { winstonLog } from '../../system/winston-log.js';
 import { usageError } from '../../core/errors.js';
-import type { PolicySource } from '../../engine/ports/policy-source.js';
+import type { PolicySource } from '../../engine/ports/policy-sources.js';
 import { catalogueFrom, type RegistrationOptions } from '../../runtime/effects/define-effects.js';
 import { PolicyCache } from '../../runtime/policy-cache.js';
 import { shippedContract } from '../../runtime/shipped-contract.js';
@@ -38,7 +38,7 @@ export interface McpService {
   /** The version of this package, for the MCP handshake. */
   readonly version: string;
   /** @internal The keyed calls of all its connections, which belong to one agent with one token. */
-  readonly keyedCalls: PlacedCalls;
+  readonly keyedCalls: CallCache;
   /** @internal The number of calls of its connections without a response. */
   readonly calls: { waiting: number };
   /**
@@ -134,7 +134,7 @@ export function createMcpService(options: McpOptions, principal: Principal | nul
     identity: agent,
     policy,
     addedTools: FEATURE_TOOLS.flatMap((open) => open({ turnpike, agent, principal, options })),
-    keyedCalls: new PlacedCalls(),
+    keyedCalls: createCallCache(),
     calls: { waiting: 0 },
     version: readPackageVersion(),
     log,

@@ -9,6 +9,7 @@ import { isInCase } from '../../runtime/agents/choose-case.js';
 import { AGENT_DEFAULTS } from '../../runtime/agents/caller-input.js';
 import type { FoundInput, InputPlace, RemoteAgent, RemoteAgents } from '../../runtime/agents/remote-agents.js';
 import { rootRunIdOf } from '../../core/contract/run/run-context.js';
+import { omitUndefined } from '../../core/omit-undefined.js';
 import { endedRun, type EndedRun } from './ended-run.js';
 
 /** @internal A run that accepts proposals. It is opened before the call, so that calls keep their order. */
@@ -55,7 +56,7 @@ export type AgentIdentity = Omit<AgentOptions, 'link' | 'key'>;
 export const agentOf = ({ actor, person, role, case: bound }: Principal, defaults: AgentIdentity): AgentIdentity => ({
   ...defaults,
   actor,
-  ...(person === undefined ? {} : { person }),
+  ...omitUndefined({ person }),
   role,
   ...(bound === null ? {} : { case: bound }),
 });
@@ -64,7 +65,7 @@ export const agentOf = ({ actor, person, role, case: bound }: Principal, default
 export function createRunGateway(agents: RemoteAgents, identity: AgentIdentity): RunGateway {
   return {
     start: async (correlation, trace) =>
-      toOwnRun(await agents.start({ correlation, ...identity, ...(trace === undefined ? {} : { trace }) })),
+      toOwnRun(await agents.start({ correlation, ...identity, ...omitUndefined({ trace }) })),
     startKeyed: async (key, correlation, trace) =>
       toOwnRun(
         await agents.start({
@@ -72,7 +73,7 @@ export function createRunGateway(agents: RemoteAgents, identity: AgentIdentity):
           idleMs: IDLE_MS,
           ...identity,
           key,
-          ...(trace === undefined ? {} : { trace }),
+          ...omitUndefined({ trace }),
         }),
       ),
     findKeyed: async (key) => {
@@ -101,13 +102,7 @@ const toOwnRun = ({ run_id, ending }: FoundRun): OwnRun => ({
 
 /** The members of an identity that the run of a key has to share. */
 function ownerOf({ actor, person, role, lane, case: case_id }: AgentIdentity): Omit<KeyedRunOwner, 'key'> {
-  return {
-    ...(actor === undefined ? {} : { actor }),
-    ...(person === undefined ? {} : { person }),
-    ...(role === undefined ? {} : { role }),
-    ...(lane === undefined ? {} : { lane }),
-    ...(case_id === undefined ? {} : { case: case_id }),
-  };
+  return omitUndefined({ actor, person, role, lane, case: case_id });
 }
 
 /** Whether a run was opened with the same actor, role, lane and case. */

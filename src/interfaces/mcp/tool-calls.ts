@@ -3,6 +3,7 @@
 import { type JsonObject, canonicalJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
 import type { TraceCarrier } from '../../core/contract/trace-context.js';
+import { createLruMap, type LruMap } from '../../system/lru-map.js';
 
 /** One tool call as its connection received it. */
 export interface ToolCall {
@@ -67,10 +68,10 @@ export interface CallHistory {
 
 /** The calls of one connection, and the keyed calls of all connections of one service. */
 export class ConnectionHistory implements CallHistory {
-  readonly #own = new PlacedCalls();
-  readonly #keyed: PlacedCalls;
+  readonly #own = createCallCache();
+  readonly #keyed: CallCache;
 
-  constructor(keyed: PlacedCalls) {
+  constructor(keyed: CallCache) {
     this.#keyed = keyed;
   }
 
@@ -79,36 +80,21 @@ export class ConnectionHistory implements CallHistory {
   }
 
   remember(attempt: CallAttempt, run_id: string): void {
-    this.#callsOf(attempt).remember(attempt.mark, run_id);
+    this.#callsOf(attempt).set(attempt.mark, run_id);
   }
 
   forget(attempt: CallAttempt): void {
-    this.#callsOf(attempt).forget(attempt.mark);
+    this.#callsOf(attempt).delete(attempt.mark);
   }
 
-  #callsOf({ isKeyed }: CallAttempt): PlacedCalls {
+  #callsOf({ isKeyed }: CallAttempt): CallCache {
     return isKeyed ? this.#keyed : this.#own;
   }
 }
 
 const CALLS_REMEMBERED = 4_096;
 
-/** A cache of runs by the marks of calls, so that a repeated call goes into the same run. The oldest are evicted. */
-export class PlacedCalls {
-  readonly #placed = new Map<string, string>();
+/** The runs by the marks of calls, so that a repeated call goes into the same run. */
+export type CallCache = LruMap<string>;
 
-  get(mark: string): string | undefined {
-    return this.#placed.get(mark);
-  }
-
-  forget(mark: string): void {
-    this.#placed.delete(mark);
-  }
-
-  remember(mark: string, run_id: string): void {
-    this.#placed.delete(mark);
-    this.#placed.set(mark, run_id);
-    const [oldest] = this.#placed.keys();
-    if (this.#placed.size > CALLS_REMEMBERED && oldest !== undefined) this.#placed.delete(oldest);
-  }
-}
+export const createCallCache = (): CallCache => createLruMap<string>(CALLS_REMEMBERED);

@@ -13,6 +13,7 @@ import {
   type ModelMessage,
 } from 'ai';
 import { AgentError, usageError } from '../../core/errors.js';
+import { omitUndefined } from '../../core/omit-undefined.js';
 import type { Agent, AgentProposal, AgentTurn, RequestOutcome } from '../../engine/ports/agent-exchange.js';
 
 /** Options of an agent that calls a model through the AI SDK. */
@@ -71,10 +72,7 @@ function agentSettingsOf(options: AiSdkAgentOptions): AgentSettings {
     model: wrapModel(model, stream, outputBytesMax),
     maxOutputTokens: requireWholeNumber('maxOutputTokens', options.maxOutputTokens ?? 8_192, 1, 10_000_000),
     maxRetries: requireWholeNumber('maxRetries', options.maxRetries ?? 2, 0, 10),
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(topP === undefined ? {} : { topP }),
-    ...(seed === undefined ? {} : { seed }),
-    ...(providerOptions === undefined ? {} : { providerOptions }),
+    ...omitUndefined({ temperature, topP, seed, providerOptions }),
   };
   return {
     call,

@@ -2,7 +2,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../engine/ports/clock.js';
-import type { IdentitiesSource } from '../../engine/ports/identities-source.js';
+import type { IdentitiesSource } from '../../engine/ports/policy-sources.js';
 import type { KeysState, LoginOptions, OidcIssuerOptions, TokenProblem } from '../../engine/ports/identity-provider.js';
 import type { Log } from '../../engine/ports/log.js';
 import type { RequestIdentity } from '../../engine/ports/request-identity.js';

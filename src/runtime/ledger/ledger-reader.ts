@@ -15,7 +15,7 @@ import type {
   StoredEntry,
   TreeSummary,
 } from '../../engine/ports/ledger/ledger-store.js';
-import type { OverlaySource } from '../../engine/ports/overlay-source.js';
+import type { OverlaySource } from '../../engine/ports/policy-sources.js';
 import type { Pace, ReadControl } from '../../engine/ports/pace.js';
 import { parseStoredRecord } from '../../core/ledger/verification/check-records.js';
 import { problemOf, WHOLE_LOG, type LedgerProblem } from '../../core/ledger/verification/ledger-problem.js';

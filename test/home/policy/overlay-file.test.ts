@@ -32,7 +32,7 @@ import { canonicalJson } from '../../../src/core/contract/json.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
 import { OverlayFact, type Overlay, type OverlayRule } from '../../../src/core/contract/policy/overlay.js';
 import { isConforming } from '../../../src/core/contract/validators.js';
-import type { OverlaySource } from '../../../src/engine/ports/overlay-source.js';
+import type { OverlaySource } from '../../../src/engine/ports/policy-sources.js';
 import { sized } from '../../fixtures/campaign.js';
 import { diskFolder } from '../../fixtures/temp-folder.js';
 

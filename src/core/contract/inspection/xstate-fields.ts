@@ -1,3 +1,4 @@
+import { omitUndefined } from '../../omit-undefined.js';
 // The members of XState's objects that its public types do not have, or that its documentation does not promise. Only
 // this file reads them, so that a new version of XState can break one file; its tests run against every supported
 // version. It reads structures and imports nothing, so that the kernel and the adapters of inspectors can use it.
@@ -31,8 +32,7 @@ export const withActorFields = <Copy extends object>(
   { parent, logic }: { readonly parent: object | undefined; readonly logic: object | undefined },
 ): Copy => ({
   ...copy,
-  ...(logic === undefined ? {} : { logic }),
-  ...(parent === undefined ? {} : { _parent: parent }),
+  ...omitUndefined({ logic, _parent: parent }),
 });
 
 /** The name of the member of an inspection event that lists the transitions taken. */

@@ -1,6 +1,7 @@
 // Parses the bytes of the policy files into an indexed policy, or reports everything that is wrong with them.
 // `turnpike policy check`, the opening of a tree and a replay all call this function.
 
+import { omitUndefined } from '../../omit-undefined.js';
 import { ActionsPolicy } from '../../contract/policy/actions-policy.js';
 import { createCatalogue, NO_REGISTRATIONS, type Catalogue } from '../../contract/policy/catalogue.js';
 import { LanesPolicy } from '../../contract/policy/lanes.js';
@@ -110,15 +111,14 @@ const indexPolicy = ({ lanes, roles, actions }: PolicyParts, catalogue: Catalogu
   files,
   lanes: new Map(lanes.lanes.map((lane) => [lane.lane_id, lane])),
   roles: new Map(roles.roles.map((role) => [role.role_id, role])),
-  ...(roles.groups === undefined ? {} : { groups: roles.groups }),
+  ...omitUndefined({ groups: roles.groups }),
   actions: new Map(actions.actions.map((action) => [action.action, action])),
   limits: actions.limits,
   sandbox: actions.sandbox,
   exposure: actions.response.exposure,
   budgets: actions.budgets ?? {},
   approvals: actions.approvals ?? [],
-  ...(actions.secrets === undefined ? {} : { secrets: actions.secrets }),
-  ...(actions.decision_points === undefined ? {} : { decision_points: actions.decision_points }),
+  ...omitUndefined({ secrets: actions.secrets, decision_points: actions.decision_points }),
   retries: actions.retries ?? { max: 0, backoff_ms: 0 },
   knobs: actions.knobs,
   catalogue,

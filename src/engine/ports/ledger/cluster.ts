@@ -2,7 +2,7 @@
 
 import type { Clock } from '../clock.js';
 import type { Log } from '../log.js';
-import type { OverlaySource } from '../overlay-source.js';
+import type { OverlaySource } from '../policy-sources.js';
 
 /** What identifies the installation that a ledger belongs to. */
 export interface Installation {

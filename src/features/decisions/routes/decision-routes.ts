@@ -3,6 +3,7 @@
 
 import Type, { type Static } from 'typebox';
 import { CaseId, closed, Identifier } from '../../../core/contract/shapes.js';
+import { omitUndefined } from '../../../core/omit-undefined.js';
 import type { Principal } from '../../../engine/ports/token-book.js';
 import type { ActionDecision } from '../../../runtime/agents/decision-request.js';
 import {
@@ -114,11 +115,10 @@ function decider(
   const lane = query.lane ?? agent.lane ?? AGENT_DEFAULTS.lane;
   const caller = {
     ...{ actor, role, lane },
-    ...(case_id === undefined ? {} : { case: case_id }),
-    ...(person === undefined ? {} : { person }),
+    ...omitUndefined({ case: case_id, person }),
   };
   return (evaluation) => {
     checkSubject(evaluation, principal);
-    return turnpike.decide({ ...toToolCall(evaluation), ...caller, ...(key === undefined ? {} : { key }) });
+    return turnpike.decide({ ...toToolCall(evaluation), ...caller, ...omitUndefined({ key }) });
   };
 }

@@ -1,4 +1,5 @@
 import { realpathSync } from 'node:fs';
+import { omitUndefined } from '../../../core/omit-undefined.js';
 import type { InstallTarget } from '../clients/install/editors-for.js';
 import type { Client } from '../hook-event.js';
 import {
@@ -109,10 +110,7 @@ function targetOf(
     // The settings of the user are for every project.
     ...(level === 'project' ? { project } : {}),
     case: args.text('case') ?? CASE_DEFAULT,
-    ...(actor === undefined ? {} : { actor }),
-    ...(lane === undefined ? {} : { lane }),
-    ...(role === undefined ? {} : { role }),
-    ...(http === null ? {} : { http }),
+    ...omitUndefined({ actor, lane, role, http: http ?? undefined }),
     tools: SERVER_TOOLS,
     plugin: shippedPlugin(),
   };

@@ -12,6 +12,7 @@ import { totalOf, type UndecidedCounts } from '../undecided-calls.js';
 import { proposalIdOf, type CallKey } from '../call-id.js';
 import type { HookOrigin, NativeCall, ReportedOutcome, Client } from '../hook-event.js';
 import { rootRunIdOf } from '../../../core/contract/run/run-context.js';
+import { createLruMap } from '../../../system/lru-map.js';
 import type { ActionReport } from '../../../runtime/agents/action-reports.js';
 import type { Agents } from '../../../runtime/agents/agents.js';
 import type { RunRequests } from '../../../runtime/agents/run-requests.js';
@@ -48,7 +49,7 @@ export interface HookCallsParts {
 export class HookCalls {
   readonly #parts: HookCallsParts;
   /** The next number of equal calls, by run and call. It only saves lookups. */
-  readonly #issued = new Map<string, number>();
+  readonly #issued = createLruMap<number>(REMEMBERED_MAX);
   /** The last call of each of these: equal calls get their numbers one after another. */
   readonly #turns = new Map<string, Promise<unknown>>();
 
@@ -68,7 +69,7 @@ export class HookCalls {
         // Its paths lead elsewhere than those of the call with this number.
         if (verdict === 'conflict') continue;
         // A call without an id that waits for approval is not made, so the next equal one is the same request.
-        if (of.call.call_id !== null || verdict.decision !== 'pending') this.#remember(key, number + 1);
+        if (of.call.call_id !== null || verdict.decision !== 'pending') this.#issued.set(key, number + 1);
         return verdict;
       }
     });
@@ -212,18 +213,12 @@ export class HookCalls {
       if (await this.#isIssued(of, middle)) low = middle + 1;
       else high = middle;
     }
-    this.#remember(key, low);
+    this.#issued.set(key, low);
     return low;
   }
 
   async #isIssued(of: SessionCall, number: number): Promise<boolean> {
     return (await this.#parts.agents.findStep(of.run_id, inputIdOf({ ...keyOf(of, number), attempt: 0 }))) !== null;
-  }
-
-  #remember(key: string, number: number): void {
-    const [oldest] = this.#issued.keys();
-    if (this.#issued.size >= REMEMBERED_MAX && oldest !== undefined) this.#issued.delete(oldest);
-    this.#issued.set(key, number);
   }
 }
 

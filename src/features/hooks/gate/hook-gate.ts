@@ -20,6 +20,7 @@ import type { Policy } from '../../../core/policy/policy.js';
 import type { Log } from '../../../engine/ports/log.js';
 import { validateActor } from '../../../runtime/agents/caller-input.js';
 import { rootRunIdOf } from '../../../core/contract/run/run-context.js';
+import { createLruMap } from '../../../system/lru-map.js';
 import { recordableCall, type CallEvent, type RecordableCall } from './recordable-call.js';
 import { HookCalls, type HookCallsParts } from './hook-calls.js';
 import {
@@ -76,7 +77,7 @@ export class HookGate {
   readonly #sessions: HookSessions;
   readonly #calls: HookCalls;
   /** How many undecided calls are recorded in each tree. It only saves requests. */
-  readonly #undecided = new Map<string, number>();
+  readonly #undecided = createLruMap<number>(REMEMBERED_MAX);
 
   constructor(parts: HookGateParts) {
     this.#parts = parts;
@@ -163,8 +164,6 @@ export class HookGate {
     if (undecided === undefined || totalOf(undecided) === this.#undecided.get(root)) return;
     const of = { client, origin: { session: read.session, agent: null }, run_id: mainAgentOf(root) };
     await this.#calls.recordUndecided(of, undecided).catch(asEnded);
-    const [oldest] = this.#undecided.keys();
-    if (this.#undecided.size >= REMEMBERED_MAX && oldest !== undefined) this.#undecided.delete(oldest);
     this.#undecided.set(root, totalOf(undecided));
   }
 

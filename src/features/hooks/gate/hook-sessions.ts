@@ -6,6 +6,7 @@ import { canonicalJson } from '../../../core/contract/json.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import { toRecordedScopeValue } from '../../../core/contract/free-text.js';
 import type { TreeEngine } from '../../../engine/tree-engine.js';
+import { createLruMap } from '../../../system/lru-map.js';
 import { CLIENTS, type Client, type HookOrigin } from '../hook-event.js';
 import type { Agents } from '../../../runtime/agents/agents.js';
 import { givenCaseOf } from '../../../runtime/agents/choose-case.js';
@@ -76,7 +77,7 @@ type Origin = Pick<HookOrigin, 'session'>;
 export class HookSessions {
   readonly #parts: HookSessionsParts;
   /** The number of the newest known tree of each session. It only saves lookups. */
-  readonly #newest = new Map<string, number>();
+  readonly #newest = createLruMap<number>(REMEMBERED_MAX);
 
   constructor(parts: HookSessionsParts) {
     this.#parts = parts;
@@ -210,8 +211,6 @@ export class HookSessions {
     let number = this.#newest.get(name) ?? -1;
     while (number + 1 < TREES_MAX && (await this.#parts.engine.peek(keyedRoot(keyOf(name, number + 1)))) !== null)
       number += 1;
-    const [oldest] = this.#newest.keys();
-    if (this.#newest.size >= REMEMBERED_MAX && oldest !== undefined) this.#newest.delete(oldest);
     this.#newest.set(name, number);
     return number;
   }

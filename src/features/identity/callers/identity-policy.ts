@@ -5,7 +5,7 @@ import { sha256 } from '../../../core/contract/hash.js';
 import { CodedError } from '../../../core/errors.js';
 import { loadIdentities } from '../../../home/policy/check-identities.js';
 import type { Clock } from '../../../engine/ports/clock.js';
-import type { IdentitiesSource } from '../../../engine/ports/identities-source.js';
+import type { IdentitiesSource } from '../../../engine/ports/policy-sources.js';
 import type { Log } from '../../../engine/ports/log.js';
 
 const CACHE_MS = 1_000;

@@ -16,6 +16,7 @@ import type { IdentityProvider, TokenProblem, VerifiedToken } from '../../../eng
 import type { Principal } from '../../../engine/ports/token-book.js';
 import type { IdentityPolicy, IdentityPolicyState } from './identity-policy.js';
 import type { IdentityResult } from '../../../engine/ports/request-identity.js';
+import { createLruMap } from '../../../system/lru-map.js';
 
 /** Limit of the remembered tokens; the one that was used longest ago is forgotten first. */
 const REMEMBERED_MAX = 4_096;
@@ -38,7 +39,7 @@ export interface OidcCallersOptions {
 export class OidcCallers {
   readonly #options: OidcCallersOptions;
   /** By the hash of the token, so that memory has no token. */
-  readonly #remembered = new Map<string, Principal>();
+  readonly #remembered = createLruMap<Principal>(REMEMBERED_MAX);
   #verifying = 0;
 
   constructor(options: OidcCallersOptions) {
@@ -50,10 +51,7 @@ export class OidcCallers {
     if (!isSignedToken(bearer)) return null;
     const digest = hash('sha256', bearer);
     const known = this.#remembered.get(digest);
-    if (known !== undefined && this.#isCertain(known)) {
-      this.#remember(digest, known);
-      return { principal: known };
-    }
+    if (known !== undefined && this.#isCertain(known)) return { principal: known };
     this.#remembered.delete(digest);
     return this.#verify(bearer, digest);
   }
@@ -111,7 +109,7 @@ export class OidcCallers {
 
   async #verify(bearer: string, digest: string): Promise<IdentityResult> {
     const result = await this.#verifyBounded(bearer);
-    if ('principal' in result) this.#remember(digest, result.principal);
+    if ('principal' in result) this.#remembered.set(digest, result.principal);
     else this.#options.onRefused(result.problem);
     return result;
   }
@@ -129,13 +127,6 @@ export class OidcCallers {
     } finally {
       this.#verifying -= 1;
     }
-  }
-
-  #remember(digest: string, principal: Principal): void {
-    this.#remembered.delete(digest);
-    this.#remembered.set(digest, principal);
-    const [oldest] = this.#remembered.keys();
-    if (this.#remembered.size > REMEMBERED_MAX && oldest !== undefined) this.#remembered.delete(oldest);
   }
 }
 

@@ -5,6 +5,7 @@ import Type from 'typebox';
 import { WRITE_MODES } from '../../../core/contract/policy/lanes.js';
 import type { JsonObject } from '../../../core/contract/json.js';
 import { CaseId, closed, Identifier, Nullable, OneOf, RunId, Sha256 } from '../../../core/contract/shapes.js';
+import { omitUndefined } from '../../../core/omit-undefined.js';
 import type { Principal } from '../../../engine/ports/token-book.js';
 import { makeFolder } from '../../../home/home.js';
 import type { Turnpike } from '../../../host/turnpike.js';
@@ -125,8 +126,7 @@ function starterOf(principal: Principal, requestedCase: string | undefined): Run
   checkTokenCase(principal, case_id);
   return {
     ...{ actor, role },
-    ...(person === undefined ? {} : { person }),
-    ...(case_id === undefined ? {} : { case: case_id }),
+    ...omitUndefined({ person, case: case_id }),
   };
 }
 

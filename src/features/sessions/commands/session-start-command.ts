@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { GATE_POLICIES, POSTURES, SESSION_LIMITS, type SessionLimits } from '../contract/session.js';
 import { EXPOSURES } from '../../../core/contract/run/response.js';
+import { omitUndefined } from '../../../core/omit-undefined.js';
 import type { StartSessionOptions } from '../sessions.js';
 import { parseScope } from '../../../interfaces/cli/agent-command.js';
 import { quoteArgument, commandUsageError } from '../../../interfaces/cli/arguments.js';
@@ -100,8 +101,7 @@ function parseStartOptions(args: CommandArguments): Omit<StartSessionOptions, 's
     ...chosen('exposure', 'exposure', EXPOSURES),
     ...chosen('posture', 'posture', POSTURES),
     ...chosen('gatePolicy', 'gate-policy', GATE_POLICIES),
-    ...(scope === null ? {} : { scope }),
-    ...(limits === null ? {} : { limits }),
+    ...omitUndefined({ scope: scope ?? undefined, limits: limits ?? undefined }),
     ...parseSwitches(args),
     ...(args.flag('force') ? { force: true } : {}),
   };

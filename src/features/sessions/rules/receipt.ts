@@ -5,6 +5,7 @@ import { isJsonObject, canonicalJson } from '../../../core/contract/json.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import { VerificationReceipt } from '../contract/session.js';
 import { isConforming } from '../../../core/contract/validators.js';
+import { omitUndefined } from '../../../core/omit-undefined.js';
 
 /** What a receipt is compared with. An omitted member is not checked. */
 export interface ReceiptSubject {
@@ -40,8 +41,7 @@ export function verifyReceipt(given: unknown, subject: ReceiptSubject): ReceiptV
   const { command, step_id, exit_code, output, receipt } = subject;
   const expected: Partial<VerificationReceipt> = {
     ...(command === undefined ? {} : { command_hash: commandHash(command) }),
-    ...(step_id === undefined ? {} : { step_id }),
-    ...(exit_code === undefined ? {} : { exit_code }),
+    ...omitUndefined({ step_id, exit_code }),
     ...(output === undefined ? {} : { output_digest: sha256(output) }),
   };
   // If the copy contradicts the rest of the subject, no receipt matches both.

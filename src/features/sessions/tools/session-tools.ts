@@ -12,6 +12,7 @@ import {
 import { SessionSpec } from '../contract/session-spec.js';
 import { isConforming } from '../../../core/contract/validators.js';
 import { RunError, UsageError } from '../../../core/errors.js';
+import { omitUndefined } from '../../../core/omit-undefined.js';
 import type { Sessions, SessionCaller, SessionSummary, TaskDetails } from '../sessions.js';
 import { AGENT_DEFAULTS } from '../../../runtime/agents/caller-input.js';
 import type { AgentIdentity } from '../../../interfaces/mcp/run-gateway.js';
@@ -166,8 +167,7 @@ async function startSession({ args, text }: ToolQuery, options: SessionToolsOpti
   if (settings.case !== undefined && case_id !== settings.case) return rejectedAnswer('AUTHORIZATION', ['case']);
   return sessions.start({
     ...{ ...settings, spec, by: caller },
-    ...(case_id === undefined ? {} : { case: case_id }),
-    ...(key === undefined ? {} : { idempotencyKey: key }),
+    ...omitUndefined({ case: case_id, idempotencyKey: key }),
   });
 }
 
@@ -194,7 +194,7 @@ const listAnswer = (sessions: readonly SessionSummary[]): SessionToolAnswer => (
 function toNextRequest(query: ToolQuery): Parameters<Sessions['next']>[1] {
   const { last_step_result: report, heartbeat } = query.args;
   return {
-    ...(report === undefined ? {} : { last_step_result: report }),
+    ...omitUndefined({ last_step_result: report }),
     ...(typeof heartbeat === 'boolean' ? { heartbeat } : {}),
     ...contextUsage(query),
   };
@@ -236,16 +236,8 @@ const sessionDefaultsOf = ({
   scope,
   exposure,
   correlation,
-}: AgentIdentity): SessionDefaults => ({
-  ...(actor === undefined ? {} : { actor }),
-  ...(person === undefined ? {} : { person }),
-  ...(role === undefined ? {} : { agentRole: role }),
-  ...(lane === undefined ? {} : { lane }),
-  ...(case_id === undefined ? {} : { case: case_id }),
-  ...(scope === undefined ? {} : { scope }),
-  ...(exposure === undefined ? {} : { exposure }),
-  ...(correlation === undefined ? {} : { correlation }),
-});
+}: AgentIdentity): SessionDefaults =>
+  omitUndefined({ actor, person, agentRole: role, lane, case: case_id, scope, exposure, correlation });
 
 function requireFolder(folder: string): string {
   try {

@@ -10,6 +10,7 @@ import { LedgerError } from '../../../core/errors.js';
 import { withheldContentError } from '../../../core/ledger/require-content.js';
 import { TreeCourse } from '../../../kernel/replay/tree-course.js';
 import type { Pause, ReadControl } from '../../../engine/ports/pace.js';
+import { createLruMap } from '../../../system/lru-map.js';
 import { foldUpTo, type CourseCache } from '../../../kernel/replay/course-cache.js';
 import type { OpenSessionViews, ViewedSessions } from '../../../interfaces/inspector/added-views.js';
 import { toArtifactInfo, type LedgerView } from '../../../interfaces/inspector/ledger-view.js';
@@ -30,7 +31,7 @@ export class PastSessions implements ViewedSessions {
   readonly #ledger: LedgerView;
   readonly #courses: CourseCache;
   readonly #pause: Pause;
-  readonly #folds = new Map<string, PastFold>();
+  readonly #folds = createLruMap<PastFold>(FOLDS_CACHED_MAX);
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(ledger: LedgerView, courses: CourseCache, pause: Pause) {
@@ -56,10 +57,6 @@ export class PastSessions implements ViewedSessions {
     this.#folds.delete(session_id);
     await foldUpTo(tree, { source: this.#ledger, pause: control?.pause ?? this.#pause }, end);
     if (tree.next > 0) this.#folds.set(session_id, { tree, end });
-    for (const oldest of this.#folds.keys()) {
-      if (this.#folds.size <= FOLDS_CACHED_MAX) break;
-      this.#folds.delete(oldest);
-    }
     return tree;
   }
 

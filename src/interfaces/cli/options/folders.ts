@@ -22,8 +22,7 @@ import { loadFeaturesOfPolicy } from '../../../core/contract/run/feature-vocabul
 import { checkPolicy, formatFinding, type PolicyCheck } from '../../../core/policy/files/check-policy.js';
 import type { LintMessage, PolicyLinter } from '../../../home/policy/policy-linter.js';
 import { FEATURES } from '../../../features/declare-features.js';
-import type { LoadedIdentities } from '../../../engine/ports/identities-source.js';
-import type { LoadedPolicyFile } from '../../../engine/ports/policy-source.js';
+import type { LoadedIdentities, LoadedPolicyFile } from '../../../engine/ports/policy-sources.js';
 import { isVacant, openHome, type HomePaths, type HomeStores } from '../../../home/home.js';
 import { locateHome } from '../../../home/store-home.js';
 import { registrationsInLedger } from '../../../runtime/effects/ledger-registrations.js';

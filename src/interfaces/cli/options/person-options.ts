@@ -2,6 +2,7 @@
 // outcomes.
 
 import { once } from 'node:events';
+import { omitUndefined } from '../../../core/omit-undefined.js';
 import type { RunStarter, HighRiskRun } from '../../../runtime/high-risk-options.js';
 import { OPERATOR_DEFAULTS, type Operator } from '../../../runtime/operator-acts.js';
 import { parseScope } from '../agent-command.js';
@@ -35,9 +36,7 @@ export function parseOperator(command: CliCommand, args: CommandArguments, actor
   const [role, lane, approved] = [args.text('role'), args.text('lane'), args.text('approved')];
   return {
     actor: args.text('actor') ?? actor ?? requireOption(command, args, 'actor'),
-    ...(role === undefined ? {} : { role }),
-    ...(lane === undefined ? {} : { lane }),
-    ...(approved === undefined ? {} : { approved }),
+    ...omitUndefined({ role, lane, approved }),
   };
 }
 
@@ -73,9 +72,7 @@ export function parseStarter(command: CliCommand, args: CommandArguments): RunSt
   return {
     case: requireOption(command, args, 'case'),
     ...parsePerson(command, args),
-    ...(lane === undefined ? {} : { lane }),
-    ...(correlation === undefined ? {} : { correlation }),
-    ...(scope === null ? {} : { scope }),
+    ...omitUndefined({ lane, correlation, scope: scope ?? undefined }),
   };
 }
 

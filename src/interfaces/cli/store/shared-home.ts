@@ -6,7 +6,7 @@ import { LedgerError, usageError } from '../../../core/errors.js';
 import { keysOf } from '../../../core/ledger/proof/key-history.js';
 import type { ClusterDirectory, Installation } from '../../../engine/ports/ledger/cluster.js';
 import type { SharedLedgerStore } from '../../../engine/ports/ledger/shared-store.js';
-import type { OverlaySource } from '../../../engine/ports/overlay-source.js';
+import type { OverlaySource } from '../../../engine/ports/policy-sources.js';
 import { erasureSealOf, openSharedHead, openSignable, type HomePaths, type HomeStores } from '../../../home/home.js';
 import { hasUnfinishedRotation } from '../../../home/keys/rotate-ledger-key.js';
 import { readLedgerVerifier } from '../../../home/ledger-key.js';

@@ -9,6 +9,7 @@ import { StepResponse } from '../../../core/contract/run/response.js';
 import { CaseId, closed, Identifier, Nullable, OneOf, RunId, TaxonomyVersions } from '../../../core/contract/shapes.js';
 import { agentTrace } from '../../../core/contract/trace-context.js';
 import { IntegrationError } from '../../../core/errors.js';
+import { omitUndefined } from '../../../core/omit-undefined.js';
 import type { Principal } from '../../../engine/ports/token-book.js';
 import type { AgentIdentity } from '../../mcp/run-gateway.js';
 import type { ActionReport } from '../../../runtime/agents/action-reports.js';
@@ -168,10 +169,9 @@ function identityOf(principal: Principal, body: StartAgentBody, { agent }: HttpS
   return {
     ...agent,
     ...agentOptions,
-    ...(case_id === undefined ? {} : { case: case_id }),
-    ...(idle_ms === undefined ? {} : { idleMs: idle_ms }),
+    ...omitUndefined({ case: case_id, idleMs: idle_ms }),
     actor,
-    ...(person === undefined ? {} : { person }),
+    ...omitUndefined({ person }),
     role,
   };
 }

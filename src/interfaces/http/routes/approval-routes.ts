@@ -8,6 +8,7 @@ import { CaseId, closed, Nullable, OneOf, RunId, Sha256, Timestamp } from '../..
 import type { VerifiedIdentity } from '../../../core/contract/run/verified-identity.js';
 import { TokenId } from '../../../core/contract/token.js';
 import { isConforming } from '../../../core/contract/validators.js';
+import { omitUndefined } from '../../../core/omit-undefined.js';
 import type { Clock } from '../../../engine/ports/clock.js';
 import type { Principal } from '../../../engine/ports/token-book.js';
 import type { Approver } from '../../../runtime/ledger/ledger-reader.js';
@@ -143,8 +144,7 @@ function voterOf(principal: Principal): Approver {
   return {
     actor,
     role,
-    ...(person === undefined ? {} : { person }),
-    ...(identity === undefined ? {} : { identity }),
+    ...omitUndefined({ person, identity }),
   };
 }
 

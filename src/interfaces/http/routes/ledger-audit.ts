@@ -5,6 +5,7 @@
 import { nameInLedger } from '../../../core/contract/entry-name.js';
 import { canonicalJson } from '../../../core/contract/json.js';
 import { InvariantError, LedgerError } from '../../../core/errors.js';
+import { createLruMap } from '../../../system/lru-map.js';
 import type { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
 import type { Turnpike } from '../../../host/turnpike.js';
 import type { InspectorSource } from '../../inspector/inspector-source.js';
@@ -72,7 +73,7 @@ const WITHOUT_CONTENT: ReadonlySet<string> = new Set([
 /** Records each pair of reader and content once, until the pair is evicted. */
 class ReadingLog {
   readonly #recordReading: (content: ContentPlace & ReaderIdentity) => Promise<unknown>;
-  readonly #recorded = new Map<string, Promise<unknown>>();
+  readonly #recorded = createLruMap<Promise<unknown>>(READINGS_REMEMBERED_MAX);
 
   constructor(read: (content: ContentPlace & ReaderIdentity) => Promise<unknown>) {
     this.#recordReading = read;
@@ -85,8 +86,8 @@ class ReadingLog {
     if (recorded === undefined) {
       recorded = this.#recordReading({ actor, role, log_index, sha256 });
       recorded.catch(() => this.#recorded.delete(key));
+      this.#recorded.set(key, recorded);
     }
-    setBounded(this.#recorded, key, recorded, READINGS_REMEMBERED_MAX);
     await recorded;
   }
 }
@@ -94,7 +95,7 @@ class ReadingLog {
 /** Lists the specs that a session received: texts of a session come from one of them. */
 export class SessionSpecs {
   readonly #ledger: Pick<LedgerReader, 'tree'>;
-  readonly #known = new Map<string, { next: number; readonly specs: ContentPlace[] }>();
+  readonly #known = createLruMap<{ next: number; readonly specs: ContentPlace[] }>(SESSIONS_MAX);
 
   constructor(ledger: Pick<LedgerReader, 'tree'>) {
     this.#ledger = ledger;
@@ -103,7 +104,7 @@ export class SessionSpecs {
   /** The specs in the entries up to and including `at`. */
   async list(session_id: string, at: number): Promise<readonly ContentPlace[]> {
     const known = this.#known.get(session_id) ?? { next: 0, specs: [] };
-    setBounded(this.#known, session_id, known, SESSIONS_MAX);
+    this.#known.set(session_id, known);
     for await (const { seq, type, text, log_index } of this.#ledger.tree(session_id, known.next)) {
       // A concurrent call may have read further meanwhile.
       if (seq !== known.next) continue;
@@ -120,12 +121,3 @@ const SPEC = /"artifact_kind":"session_spec"[^{}]*"hash_sha256":"([0-9a-f]{64})"
 
 /** Marks the record of a read of a spec, which does not attach one. */
 const ACCESS_INPUT = '"kind":"access"';
-
-function setBounded<T>(map: Map<string, T>, key: string, value: T, max: number): void {
-  map.delete(key);
-  map.set(key, value);
-  for (const oldest of map.keys()) {
-    if (map.size <= max) return;
-    map.delete(oldest);
-  }
-}

@@ -4,6 +4,7 @@
 
 import type { RunRecord } from '../../../core/contract/run/run-record.js';
 import type { Principal } from '../../../engine/ports/token-book.js';
+import { createLruMap } from '../../../system/lru-map.js';
 import type { RemoteAgents } from '../../../runtime/agents/remote-agents.js';
 import { RefusalError } from '../../service/problems.js';
 
@@ -18,7 +19,7 @@ interface RunOwner {
 
 export class RunAccess {
   readonly #agents: RemoteAgents;
-  readonly #owners = new Map<string, RunOwner>();
+  readonly #owners = createLruMap<RunOwner>(OWNERS_REMEMBERED_MAX);
 
   constructor(agents: RemoteAgents) {
     this.#agents = agents;
@@ -40,8 +41,6 @@ export class RunAccess {
   async #find(run_id: string): Promise<RunOwner | null> {
     const found = await this.#agents.find(run_id);
     if (found === null) return null;
-    const [oldest] = this.#owners.keys();
-    if (this.#owners.size >= OWNERS_REMEMBERED_MAX && oldest !== undefined) this.#owners.delete(oldest);
     const { actor, role, case: case_id } = found;
     const owner = { actor, role, case: case_id };
     this.#owners.set(run_id, owner);

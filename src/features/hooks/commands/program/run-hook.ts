@@ -7,6 +7,7 @@ import { createConnection } from 'node:net';
 import { join, resolve } from 'node:path';
 import { userInfo } from 'node:os';
 import { isJsonObject, readJson } from '../../../../core/contract/json.js';
+import { omitUndefined } from '../../../../core/omit-undefined.js';
 import { CLIENTS, type Client, type UndecidedReason } from '../../hook-event.js';
 import { isCallIn, sessionIn, totalOf, type UndecidedCounts } from '../../undecided-calls.js';
 import { CountFiles } from '../../gate/count-files.js';
@@ -146,8 +147,7 @@ function ask(
     client,
     event,
     caller: { person, actor, role, lane, case: given.case, project: resolve(project) },
-    ...(check === undefined ? {} : { check }),
-    ...(undecided === null ? {} : { undecided }),
+    ...omitUndefined({ check, undecided: undecided ?? undefined }),
   };
   return new Promise((done, refuse) => {
     const socket = createConnection(join(resolve(home), 'control.sock'));

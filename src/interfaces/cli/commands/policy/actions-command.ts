@@ -3,6 +3,7 @@ import { Proposal } from '../../../../core/contract/run/proposal.js';
 import { jsonSchemaOf, SCHEMA_DOCUMENTS } from '../../../../core/contract/core-schema-documents.js';
 import { InvariantError } from '../../../../core/errors.js';
 import type { Policy } from '../../../../core/policy/policy.js';
+import { omitUndefined } from '../../../../core/omit-undefined.js';
 import { NO_OPERANDS, type CliCommand } from '../../command.js';
 import {
   findContractFolder,
@@ -55,8 +56,7 @@ function toActionsDocument(policy: Policy): unknown {
       summary: definition.summary,
       risk: definition.risk,
       args: argsSchema(definition, policy),
-      ...(rule.extensions === undefined ? {} : { extensions: rule.extensions }),
-      ...(rule.lane === undefined ? {} : { lane: rule.lane }),
+      ...omitUndefined({ extensions: rule.extensions, lane: rule.lane }),
     })),
     limits: policy.limits,
     sandbox: policy.sandbox,

@@ -1,6 +1,7 @@
 // `turnpike runs --follow`: prints runs as they change, from the log of the ledger.
 
 import type { RunRecord } from '../../../../core/contract/run/run-record.js';
+import { createLruMap, type LruMap } from '../../../../system/lru-map.js';
 import type { LedgerReader } from '../../../../runtime/ledger/ledger-reader.js';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CommandArguments } from '../../command.js';
@@ -25,7 +26,7 @@ export async function followRuns(
   io.progress.close();
   const isStopped = (): boolean => stop.aborted;
   const paint = createPainter(io.colours);
-  const printed = new Map<string, string>();
+  const printed = createLruMap<string>(RUNS_MAX);
   let next = from;
   while (!isStopped()) {
     const touched = new Set<string>();
@@ -48,15 +49,10 @@ export async function followRuns(
 async function changedRuns(
   reader: LedgerReader,
   tree_id: string,
-  printed: Map<string, string>,
+  printed: LruMap<string>,
 ): Promise<readonly RunRecord[]> {
   const { runs } = await reader.runTree(tree_id);
   const changed = runs.filter(({ run_id, status }) => printed.get(run_id) !== status);
-  for (const { run_id, status } of changed) {
-    printed.delete(run_id);
-    printed.set(run_id, status);
-    const [oldest] = printed.keys();
-    if (printed.size > RUNS_MAX && oldest !== undefined) printed.delete(oldest);
-  }
+  for (const { run_id, status } of changed) printed.set(run_id, status);
   return changed;
 }

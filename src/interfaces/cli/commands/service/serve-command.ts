@@ -1,4 +1,5 @@
 import { usageError } from '../../../../core/errors.js';
+import { omitUndefined } from '../../../../core/omit-undefined.js';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -172,17 +173,15 @@ async function serveHome(
     turnpike,
     tokens: temporaryToken === null ? stored : joinTokenBooks(temporaryToken.book, stored),
     storedTokens: hasStored,
-    ...(identity === undefined ? {} : { identity }),
+    ...omitUndefined({ identity }),
     hosts: args.list('allow-host'),
     origins: args.list('allow-origin'),
     ...TOOL_OPTIONS?.parse(serve, args, io),
-    ...(page === null ? {} : { page }),
-    ...(newRunsMax === undefined ? {} : { newRunsMax }),
+    ...omitUndefined({ page: page ?? undefined, newRunsMax }),
     ...(worker === null
       ? {}
       : { cluster: worker.cluster, withoutVolume: worker.volume_id === null, unsafeShared: worker.unsafeShared }),
-    ...(life.admin === null ? {} : { admin: life.admin }),
-    ...(life.telemetry === null ? {} : { telemetry: life.telemetry }),
+    ...omitUndefined({ admin: life.admin ?? undefined, telemetry: life.telemetry ?? undefined }),
     hookCounts: { home: homeOf(args, io).home, environment: io.environment },
     log: io.log,
   });

@@ -3,6 +3,7 @@ import { nanoidIds } from '../../../../system/nanoid-ids.js';
 import { systemClock } from '../../../../system/system-clock.js';
 import { TokenFile } from '../../../../stores/keys/token-file.js';
 import { RIGHTS, type Right, type TokenRecord } from '../../../../core/contract/token.js';
+import { omitUndefined } from '../../../../core/omit-undefined.js';
 import { requireHome, makeFolder } from '../../../../home/home.js';
 import { quoteArgument, commandUsageError } from '../../arguments.js';
 import { NO_OPERANDS, type CommandArguments, type CliCommand } from '../../command.js';
@@ -44,8 +45,7 @@ export const token: CliCommand = {
     const grant = {
       ...parsePerson(token, args),
       rights: parseRights(args),
-      ...(case_id === undefined ? {} : { case: case_id }),
-      ...(days === undefined ? {} : { days }),
+      ...omitUndefined({ case: case_id, days }),
     };
     const minted = tokens.mint(grant, nanoidIds());
     if (args.flag('json')) await io.stdout.write(jsonLine({ token: minted.token, ...toShownRecord(minted.record) }));
