@@ -1,10 +1,9 @@
 // The files of a backup, and the list that names them with their hashes.
 
-import { createHash } from 'node:crypto';
 import { lstat, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { folderNames } from '../../system/files/folder-names.js';
-import { openRegular, readPieces } from '../../system/files/open-file.js';
+import { hashFile } from '../../system/files/hash-file.js';
 import { replaceFile, readSmallFile } from '../../system/files/small-file.js';
 import { parseOwnJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
@@ -75,17 +74,6 @@ async function listFiles(folder: string, progress: ProgressReporter): Promise<re
   };
   for (const part of LISTED) if (await exists(join(folder, part))) await visit(part);
   return lines;
-}
-
-async function hashFile(path: string): Promise<string> {
-  const hash = createHash('sha256');
-  const file = await openRegular(path);
-  try {
-    for await (const piece of readPieces(file)) hash.update(piece);
-  } finally {
-    await file.close();
-  }
-  return hash.digest('hex');
 }
 
 const exists = (path: string): Promise<boolean> =>

@@ -1,7 +1,6 @@
 // An archive file appears complete or not at all: it is written as a draft, made durable and read again. Only then it
 // gets its own name, which must not exist yet.
 
-import { createHash } from 'node:crypto';
 import { existsSync, linkSync, rmSync, statSync } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -10,7 +9,7 @@ import type { ArchiveDraft } from '../../engine/ports/ledger/archives.js';
 import type { LineFile } from '../../engine/ports/ledger/line-file.js';
 import { errorCode } from '../../system/error-code.js';
 import { openLineFile } from '../../system/files/open-line-file.js';
-import { openRegular, readPieces } from '../../system/files/open-file.js';
+import { hashFile } from '../../system/files/hash-file.js';
 import { fsyncDirectorySync } from '../../system/files/fsync-directory.js';
 
 /** Lines are buffered up to this length before they are written. */
@@ -77,18 +76,6 @@ function createNewFile(draft: string): Promise<FileHandle> {
 async function isSameFile(file: FileHandle, path: string): Promise<boolean> {
   const [{ dev, ino }, there] = [await file.stat(), statSync(path, { throwIfNoEntry: false })];
   return there?.dev === dev && there.ino === ino;
-}
-
-/** The SHA-256 of a whole file, in lower-case hex. */
-export async function hashFile(path: string): Promise<string> {
-  const hash = createHash('sha256');
-  const file = await openRegular(path);
-  try {
-    for await (const piece of readPieces(file)) hash.update(piece);
-    return hash.digest('hex');
-  } finally {
-    await file.close();
-  }
 }
 
 const existsError = (path: string): UsageError => usageError(`${path} is there already: name a new file`);

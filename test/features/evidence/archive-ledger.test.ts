@@ -3,7 +3,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { createArchiveDraft, hashFile } from '../../../src/stores/ledger/archive-file.js';
+import { createArchiveDraft } from '../../../src/stores/ledger/archive-file.js';
+import { hashFile } from '../../../src/system/files/hash-file.js';
 import { openLineFile } from '../../../src/system/files/open-line-file.js';
 import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
 import { MemoryState } from '../../../src/stores/memory/memory-state.js';

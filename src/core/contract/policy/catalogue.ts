@@ -65,6 +65,18 @@ const SANDBOX_FILES = { table: 'sandbox_files', mode: 'upsert' } as const;
 
 const path = Type.Object({ path: Path }, closed);
 
+/** What an action needs that nothing outside of its run sees. */
+const WITHOUT_EFFECT = {
+  paths: [],
+  trailingSlash: false,
+  run_kind: null,
+  tool: null,
+  write: null,
+  read: null,
+  idempotent: true,
+  outside: false,
+} as const;
+
 /** The eight built-in actions by name. */
 export const ACTIONS = {
   THINK: {
@@ -72,28 +84,14 @@ export const ACTIONS = {
     summary: 'Note a thought. Nothing happens.',
     risk: 'none',
     args: Type.Object({}, closed),
-    paths: [],
-    trailingSlash: false,
-    run_kind: null,
-    tool: null,
-    write: null,
-    read: null,
-    idempotent: true,
-    outside: false,
+    ...WITHOUT_EFFECT,
   },
   FINISH: {
     name: 'FINISH',
     summary: 'End the run with a last word to the user.',
     risk: 'none',
     args: Type.Object({ response: Type.String() }, closed),
-    paths: [],
-    trailingSlash: false,
-    run_kind: null,
-    tool: null,
-    write: null,
-    read: null,
-    idempotent: true,
-    outside: false,
+    ...WITHOUT_EFFECT,
   },
   READ_FILE: {
     name: 'READ_FILE',

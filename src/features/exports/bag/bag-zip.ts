@@ -2,13 +2,13 @@
 // be part of an entry (zip-layout.ts). Nothing is written to disk, so no name can lead outside; and decompression is
 // limited.
 
-import { createHash } from 'node:crypto';
 import { closeSync, constants } from 'node:fs';
 import { Readable } from 'node:stream';
 import yauzl from 'yauzl';
 import { BagError } from '../../../core/errors.js';
 import type { BagTree, BagTreeEntry, BagTreeProblem } from '../../../engine/ports/bag-tree.js';
-import { openRegular, openRegularSync, readPieces } from '../../../system/files/open-file.js';
+import { hashFile } from '../../../system/files/hash-file.js';
+import { openRegularSync } from '../../../system/files/open-file.js';
 import { errnoOf } from '../../../sandbox/files/sandbox-walk.js';
 import { readZipContent, DEFLATED, STORED, type ZipItem } from './zip-content.js';
 import { checkLayout, FileWindow, type ListedEntry } from './zip-layout.js';
@@ -53,15 +53,8 @@ export async function openBagZip(path: string, limits: Partial<ZipLimits> = {}):
 
 /** SHA-256 of the file, in lower-case hex. @throws BagError BAG_UNREADABLE */
 export async function hashBagZip(path: string): Promise<string> {
-  const hash = createHash('sha256');
   try {
-    const file = await openRegular(path);
-    try {
-      for await (const piece of readPieces(file)) hash.update(piece);
-      return hash.digest('hex');
-    } finally {
-      await file.close();
-    }
+    return await hashFile(path);
   } catch (error) {
     throw unreadableError(path, messageOf(error), error);
   }

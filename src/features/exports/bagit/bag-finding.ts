@@ -61,9 +61,9 @@ export interface BagFinding {
 }
 
 /** Collects findings up to a limit and counts the rest. */
-export class BagFindings {
+export class FindingList<Finding extends { readonly severity: BagSeverity }> {
   readonly #max: number;
-  readonly #findings = new Map<string, BagFinding>();
+  readonly #findings = new Map<string | number, Finding>();
   #errors = 0;
   #dropped = 0;
 
@@ -71,14 +71,12 @@ export class BagFindings {
     this.#max = max;
   }
 
-  /** A rule counts once per path, however many manifests show the problem. */
-  add(rule_id: BagRule, path: string | null, message: string): void {
-    const severity = BAG_RULES[rule_id];
-    const key = `${rule_id}\0${path ?? ''}`;
+  /** @param key of several findings with one key, only the first counts. Default: each counts */
+  protected append(finding: Finding, key: string | number = this.#findings.size): void {
     if (this.#findings.has(key)) return;
-    if (severity === 'error') this.#errors += 1;
+    if (finding.severity === 'error') this.#errors += 1;
     if (this.#findings.size >= this.#max) this.#dropped += 1;
-    else this.#findings.set(key, { severity, rule_id, path, message });
+    else this.#findings.set(key, finding);
   }
 
   get errors(): number {
@@ -87,7 +85,14 @@ export class BagFindings {
   get dropped(): number {
     return this.#dropped;
   }
-  list(): readonly BagFinding[] {
+  list(): readonly Finding[] {
     return [...this.#findings.values()];
+  }
+}
+
+export class BagFindings extends FindingList<BagFinding> {
+  /** A rule counts once per path, however many manifests show the problem. */
+  add(rule_id: BagRule, path: string | null, message: string): void {
+    this.append({ severity: BAG_RULES[rule_id], rule_id, path, message }, `${rule_id}\0${path ?? ''}`);
   }
 }

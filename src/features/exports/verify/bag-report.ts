@@ -1,6 +1,6 @@
 // The report of a bag verification, and the registry of its findings.
 
-import type { BagFinding, BagRule, BagSeverity } from '../bagit/bag-finding.js';
+import { FindingList, type BagFinding, type BagRule, type BagSeverity } from '../bagit/bag-finding.js';
 import type { BagReport } from '../bagit/verify-bag.js';
 import type { ExportBundle } from '../../../core/contract/evidence/export-bundle.js';
 import { PROOF } from '../bag-format.js';
@@ -86,32 +86,9 @@ export type ExportBagFinding = Omit<BagFinding, 'rule_id'> & { readonly rule_id:
 
 const QUOTED_CHARACTERS_MAX = 160;
 
-/** Collects findings up to a limit and counts the rest. */
-export class ExportBagFindings {
-  readonly #max: number;
-  readonly #findings: ExportBagFinding[] = [];
-  #errors = 0;
-  #dropped = 0;
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
+export class ExportBagFindings extends FindingList<ExportBagFinding> {
   add(rule_id: ExportBagRule, path: string | null, message: string): void {
-    const severity = EXPORT_BAG_RULES[rule_id];
-    if (severity === 'error') this.#errors += 1;
-    if (this.#findings.length >= this.#max) this.#dropped += 1;
-    else this.#findings.push({ severity, rule_id, path, message });
-  }
-
-  get errors(): number {
-    return this.#errors;
-  }
-  get dropped(): number {
-    return this.#dropped;
-  }
-  list(): readonly ExportBagFinding[] {
-    return [...this.#findings];
+    this.append({ severity: EXPORT_BAG_RULES[rule_id], rule_id, path, message });
   }
 }
 

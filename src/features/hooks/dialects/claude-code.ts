@@ -15,8 +15,8 @@ import {
   writeCall,
   type NativeInput,
 } from '../native-calls.js';
-import { originOf, outcomeOf } from './event-fields.js';
-import type { EventKind, EventRules } from './event-reader.js';
+import { outcomeOf } from './event-fields.js';
+import { CLAUDE_CODE_RULES, type EventKind, type EventRules } from './event-reader.js';
 import { dialectOf } from './reply-writer.js';
 import { globCall, grepCall, mcpNameOf, nativeCall, type NativeTools } from './tool-inputs.js';
 
@@ -39,15 +39,6 @@ const TOOLS: NativeTools = new Map([
   ['NotebookEdit', (input) => editCall(member(input, 'notebook_path'), [['', member(input, 'new_source') ?? '']])],
   ['WebFetch', (input) => fetchCall(member(input, 'url'))],
   ['WebSearch', (input) => webSearchCall(member(input, 'query'))],
-]);
-
-const KINDS: ReadonlyMap<string, EventKind> = new Map<string, EventKind>([
-  ['PreToolUse', 'call'],
-  ['PostToolUse', 'outcome'],
-  ['PostToolUseFailure', 'outcome'],
-  ['SessionStart', 'session_start'],
-  ['SessionEnd', 'session_end'],
-  ['SubagentStop', 'agent_end'],
 ]);
 
 type Edit = readonly [Json | undefined, Json | undefined];
@@ -89,13 +80,9 @@ const reportOf = (event: JsonObject): ReportedOutcome => {
 };
 
 const RULES: EventRules = {
-  nameMember: 'hook_event_name',
-  kinds: KINDS,
-  callMembers: ['tool_name', 'tool_input', 'tool_use_id'],
-  hasCallIds: true,
-  originOf: (event) => originOf(member(event, 'session_id'), member(event, 'agent_id'), member(event, 'cwd')),
+  ...CLAUDE_CODE_RULES,
+  kinds: new Map<string, EventKind>([...CLAUDE_CODE_RULES.kinds, ['PostToolUseFailure', 'outcome']]),
   inputOf,
-  callIdOf: (event) => member(event, 'tool_use_id'),
   outcomeOf: reportOf,
 };
 

@@ -5,8 +5,8 @@ import type { Dialect } from '../dialect.js';
 import type { NativeCall, ReportedOutcome } from '../hook-event.js';
 import { mcpCall, member, otherCall, readCall, shellCall, type NativeInput } from '../native-calls.js';
 import { denyAsClaudeCode } from './claude-code.js';
-import { originOf, outcomeOf } from './event-fields.js';
-import type { EventKind, EventRules } from './event-reader.js';
+import { outcomeOf } from './event-fields.js';
+import { CLAUDE_CODE_RULES, type EventRules } from './event-reader.js';
 import { patchTextCall } from './patch-paths.js';
 import { dialectOf } from './reply-writer.js';
 import { mcpNameOf, nativeCall, type NativeTools } from './tool-inputs.js';
@@ -19,14 +19,6 @@ const TOOLS: NativeTools = new Map([
 ]);
 
 const PATCH_EXIT = /^Exit code: (\d{1,5})\n/;
-
-const KINDS: ReadonlyMap<string, EventKind> = new Map<string, EventKind>([
-  ['PreToolUse', 'call'],
-  ['PostToolUse', 'outcome'],
-  ['SessionStart', 'session_start'],
-  ['SessionEnd', 'session_end'],
-  ['SubagentStop', 'agent_end'],
-]);
 
 const inputOf = (event: JsonObject): NativeInput | null => {
   const name = member(event, 'tool_name');
@@ -51,16 +43,7 @@ const reportOf = (event: JsonObject, call: NativeCall): ReportedOutcome => {
   return outcomeOf(isError === true ? 'failed' : 'done', response);
 };
 
-const RULES: EventRules = {
-  nameMember: 'hook_event_name',
-  kinds: KINDS,
-  callMembers: ['tool_name', 'tool_input', 'tool_use_id'],
-  hasCallIds: true,
-  originOf: (event) => originOf(member(event, 'session_id'), member(event, 'agent_id'), member(event, 'cwd')),
-  inputOf,
-  callIdOf: (event) => member(event, 'tool_use_id'),
-  outcomeOf: reportOf,
-};
+const RULES: EventRules = { ...CLAUDE_CODE_RULES, inputOf, outcomeOf: reportOf };
 
 export const CODEX: Dialect = dialectOf({
   client: 'codex',

@@ -3,7 +3,7 @@
 import type { Json, JsonObject } from '../../../core/contract/json.js';
 import type { HookEvent, HookOrigin, NativeCall, ReportedOutcome } from '../hook-event.js';
 import { member, type NativeInput } from '../native-calls.js';
-import { callOf } from './event-fields.js';
+import { callOf, originOf } from './event-fields.js';
 
 /** What an event is. `call` is the only kind that the client asks before it acts. */
 export type EventKind = HookEvent['kind'];
@@ -23,6 +23,22 @@ export interface EventRules {
   callIdOf(event: JsonObject): Json | undefined;
   outcomeOf(event: JsonObject, call: NativeCall): ReportedOutcome;
 }
+
+/** The rules of the clients that name events as Claude Code does. */
+export const CLAUDE_CODE_RULES: Omit<EventRules, 'inputOf' | 'outcomeOf'> = {
+  nameMember: 'hook_event_name',
+  kinds: new Map<string, EventKind>([
+    ['PreToolUse', 'call'],
+    ['PostToolUse', 'outcome'],
+    ['SessionStart', 'session_start'],
+    ['SessionEnd', 'session_end'],
+    ['SubagentStop', 'agent_end'],
+  ]),
+  callMembers: ['tool_name', 'tool_input', 'tool_use_id'],
+  hasCallIds: true,
+  originOf: (event) => originOf(member(event, 'session_id'), member(event, 'agent_id'), member(event, 'cwd')),
+  callIdOf: (event) => member(event, 'tool_use_id'),
+};
 
 /** The kind of an event; null for one that must be denied because it names a call and is not known. */
 export const kindOf = (event: JsonObject, rules: EventRules): EventKind | null => {

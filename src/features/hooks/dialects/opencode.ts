@@ -15,8 +15,8 @@ import {
   writeCall,
   type NativeInput,
 } from '../native-calls.js';
-import { originOf, outcomeOf } from './event-fields.js';
-import type { EventKind, EventRules } from './event-reader.js';
+import { outcomeOf } from './event-fields.js';
+import { CLAUDE_CODE_RULES, type EventRules } from './event-reader.js';
 import { patchTextCall } from './patch-paths.js';
 import { dialectOf } from './reply-writer.js';
 import { globCall, grepCall, nativeCall, type NativeTools } from './tool-inputs.js';
@@ -48,14 +48,6 @@ const TOOLS: NativeTools = new Map([
   ['websearch', (input) => webSearchCall(member(input, 'query'))],
 ]);
 
-const KINDS: ReadonlyMap<string, EventKind> = new Map<string, EventKind>([
-  ['PreToolUse', 'call'],
-  ['PostToolUse', 'outcome'],
-  ['SessionStart', 'session_start'],
-  ['SessionEnd', 'session_end'],
-  ['SubagentStop', 'agent_end'],
-]);
-
 /** `SERVER_TOOL` can be split in more than one way, so the plugin looks up the servers and names the one that fits. */
 const inputOf = (event: JsonObject): NativeInput | null => {
   const name = member(event, 'tool_name');
@@ -76,16 +68,7 @@ const reportOf = (event: JsonObject): ReportedOutcome => {
   return outcomeOf(typeof exit !== 'number' ? 'unknown' : exit === 0 ? 'done' : 'failed', response);
 };
 
-const RULES: EventRules = {
-  nameMember: 'hook_event_name',
-  kinds: KINDS,
-  callMembers: ['tool_name', 'tool_input', 'tool_use_id'],
-  hasCallIds: true,
-  originOf: (event) => originOf(member(event, 'session_id'), member(event, 'agent_id'), member(event, 'cwd')),
-  inputOf,
-  callIdOf: (event) => member(event, 'tool_use_id'),
-  outcomeOf: reportOf,
-};
+const RULES: EventRules = { ...CLAUDE_CODE_RULES, inputOf, outcomeOf: reportOf };
 
 const deny = (reason: string): JsonObject => ({ decision: 'deny', reason });
 

@@ -3,6 +3,7 @@ import type { ExportOptions } from '../../../runtime/high-risk-options.js';
 import { quoteArgument, commandUsageError } from '../../../interfaces/cli/arguments.js';
 import { NO_OPERANDS, type CommandArguments, type CliCommand } from '../../../interfaces/cli/command.js';
 import { locateExports } from '../../../home/store-home.js';
+import { EXPORT_KINDS } from '../export-kinds.js';
 import { homeOf } from '../../../interfaces/cli/options/folders.js';
 import { withHomeAccess } from '../../../interfaces/cli/home-access.js';
 import { progressFor } from '../../../interfaces/cli/progress-bar.js';
@@ -12,16 +13,6 @@ import {
   parseStarter,
   STARTER_OPTIONS,
 } from '../../../interfaces/cli/options/person-options.js';
-
-const KINDS: readonly NonNullable<ExportOptions['kind']>[] = [
-  'internal_review',
-  'discovery_production',
-  'attorney_client_delivery',
-  'court_filing_support',
-  'expert_review',
-  'backup_archive',
-  'other',
-];
 
 /** `turnpike export`: exports all that the ledger records of a case as a BagIt bag (S4 §10.2). */
 export const exportCase: CliCommand = {
@@ -44,11 +35,11 @@ export const exportCase: CliCommand = {
       help: 'the path of the bag below `exports` of the home directory; must not exist yet',
     },
     { name: 'zip', help: 'write a .zip file instead of a folder' },
-    { name: 'kind', value: 'KIND', help: `the purpose of the export (default ${KINDS[0] ?? ''})` },
+    { name: 'kind', value: 'KIND', help: `the purpose of the export (default ${EXPORT_KINDS[0]})` },
   ],
   notes: [
-    `KIND is one of ${KINDS.slice(0, 4).join(', ')},`,
-    `${KINDS.slice(4).join(', ')}. The ledger records the path of the bag below \`exports\`,`,
+    `KIND is one of ${EXPORT_KINDS.slice(0, 4).join(', ')},`,
+    `${EXPORT_KINDS.slice(4).join(', ')}. The ledger records the path of the bag below \`exports\`,`,
     'which may be a link to another folder. `turnpike export verify` checks the bag. The exit code is 0 if the bag was',
     'written or waits for approval, else 1.',
   ],
@@ -70,8 +61,8 @@ export const exportCase: CliCommand = {
 
 function parseExportKind(args: CommandArguments): NonNullable<ExportOptions['kind']> {
   const text = args.text('kind') ?? 'internal_review';
-  const kind = KINDS.find((name) => name === text);
+  const kind = EXPORT_KINDS.find((name) => name === text);
   if (kind === undefined)
-    throw commandUsageError(exportCase, `--kind takes ${KINDS.join(', ')}, not ${quoteArgument(text)}`);
+    throw commandUsageError(exportCase, `--kind takes ${EXPORT_KINDS.join(', ')}, not ${quoteArgument(text)}`);
   return kind;
 }

@@ -14,6 +14,7 @@ import { jsonResponse, RunParams, Scope, State } from '../../../interfaces/http/
 import { checkTokenCase } from '../../../interfaces/http/routes/run-access.js';
 import { RefusalError } from '../../../interfaces/service/problems.js';
 import type { HighRiskRun, RunStarter } from '../../../runtime/high-risk-options.js';
+import { EXPORT_KINDS } from '../export-kinds.js';
 
 const starterProperties = {
   case: Type.Optional(CaseId),
@@ -32,20 +33,11 @@ const PromotionBody = Type.Object(
   },
   closed,
 );
-const KINDS = [
-  'internal_review',
-  'discovery_production',
-  'attorney_client_delivery',
-  'court_filing_support',
-  'expert_review',
-  'backup_archive',
-  'other',
-] as const;
 const ExportBody = Type.Object(
   {
     ...starterProperties,
     reason: Type.String({ minLength: 1, maxLength: 400 }),
-    kind: Type.Optional(OneOf(KINDS)),
+    kind: Type.Optional(OneOf(EXPORT_KINDS)),
     /** The name of the bundle in the export folder: requests never contain a path. */
     name: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$' }),
     format: Type.Optional(OneOf(['folder', 'zip'])),

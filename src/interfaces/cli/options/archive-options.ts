@@ -2,7 +2,7 @@
 
 import { statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
-import { hashFile } from '../../../stores/ledger/archive-file.js';
+import { hashFile } from '../../../system/files/hash-file.js';
 import { openLineFile } from '../../../system/files/open-line-file.js';
 import { LedgerError, usageError } from '../../../core/errors.js';
 import { integratedLog } from '../../../runtime/ledger/integrated-log.js';

@@ -4,8 +4,15 @@ import { resolve } from 'node:path';
 import type { CommandArguments, CommandOption } from '../command.js';
 import type { Io } from '../io.js';
 
-/** How other machines reach a service safely: with a certificate of its own, or through a proxy. */
-export const TLS_OPTIONS: readonly CommandOption[] = [
+/** How other machines and pages reach a service safely: by which names, with a certificate of its own, or a proxy. */
+export const NETWORK_OPTIONS: readonly CommandOption[] = [
+  { name: 'allow-host', value: 'HOST', multiple: true, help: 'accept this Host header too; may be repeated' },
+  {
+    name: 'allow-origin',
+    value: 'URL',
+    multiple: true,
+    help: 'accept requests of pages from this origin; may be repeated',
+  },
   { name: 'tls-cert', value: 'FILE', help: 'serve HTTPS with this PEM certificate; read again when the file changes' },
   { name: 'tls-key', value: 'FILE', help: 'the PEM key of the certificate' },
   {

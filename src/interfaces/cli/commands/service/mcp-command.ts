@@ -8,7 +8,7 @@ import { findContractFolder, homeOf } from '../../options/folders.js';
 import { NEW_RUNS_OPTION } from '../../options/new-runs.js';
 import { REPORT_OPTIONS } from '../../options/report-options.js';
 import { withHomeAccess, type HomeAccess } from '../../home-access.js';
-import { parseTlsOptions, TLS_OPTIONS } from '../../options/tls-options.js';
+import { NETWORK_OPTIONS, parseTlsOptions } from '../../options/tls-options.js';
 import type { Io } from '../../io.js';
 import { LEDGER_FAILURE_OPTION, withServiceLife, type ServiceLife } from '../../options/service-options.js';
 
@@ -26,14 +26,7 @@ export const mcp: CliCommand = {
     ...AGENT_OPTIONS,
     { name: 'http', help: `serve over HTTP at HOST:PORT (default ${ADDRESS_DEFAULT}) instead of stdin and stdout` },
     { name: 'remote', help: 'allow a HOST that other machines can reach; use --tls-cert, or a proxy' },
-    { name: 'allow-host', value: 'HOST', multiple: true, help: 'accept this Host header too; may be repeated' },
-    {
-      name: 'allow-origin',
-      value: 'URL',
-      multiple: true,
-      help: 'accept requests of pages from this origin; may be repeated',
-    },
-    ...TLS_OPTIONS,
+    ...NETWORK_OPTIONS,
     ...(TOOL_OPTIONS?.mcp.middle ?? []),
     NEW_RUNS_OPTION,
     LEDGER_FAILURE_OPTION,

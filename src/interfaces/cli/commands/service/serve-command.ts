@@ -15,7 +15,7 @@ import { NO_OPERANDS, type CommandArguments, type CliCommand, type ExitCode } fr
 import { homeOf } from '../../options/folders.js';
 import { CALLER_OPTIONS, TOOL_OPTIONS } from '../../options/added-options.js';
 import type { LocalWorker } from '../../store/open-worker.js';
-import { parseTlsOptions, TLS_OPTIONS } from '../../options/tls-options.js';
+import { NETWORK_OPTIONS, parseTlsOptions } from '../../options/tls-options.js';
 import { REPORT_OPTIONS } from '../../options/report-options.js';
 import { HEADS_OPTION, STORE_OPTION } from '../../store/shared-home.js';
 import { parseWait, WAIT_OPTION } from '../../store/wait-for-database.js';
@@ -54,14 +54,7 @@ export const serve: CliCommand = {
     { name: 'actor', value: 'NAME', help: `the actor of the page (default ${OPERATOR.actor})` },
     { name: 'role', value: 'ID', help: `the role of the page (default ${OPERATOR.role})` },
     { name: 'stored-tokens', help: 'create no token for the page: accept only tokens of `turnpike token`' },
-    { name: 'allow-host', value: 'HOST', multiple: true, help: 'accept this Host header too; may be repeated' },
-    {
-      name: 'allow-origin',
-      value: 'URL',
-      multiple: true,
-      help: 'accept requests of pages from this origin; may be repeated',
-    },
-    ...TLS_OPTIONS,
+    ...NETWORK_OPTIONS,
     ...(CALLER_OPTIONS?.options ?? []),
     STORE_OPTION,
     HEADS_OPTION,
