@@ -1,4 +1,5 @@
 // 8 seeds, and 100 short histories; `npm run campaign -- cluster-histories` runs more.
+// V5 is an invariant of shared-counters.ts.
 
 import { expect, test } from '@jest/globals';
 import { simulateCluster } from './cluster-simulation.js';
