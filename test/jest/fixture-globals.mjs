@@ -1,5 +1,5 @@
-// What fixtures import as `@jest/globals`, and keep for all suites of a process: functions that call those of the running
-// suite. `expect` is the same in all suites.
+// What fixtures import as `@jest/globals`, and keep for all suites of a process: functions that call those of the
+// running suite. `expect` is the same in all suites.
 
 /** The function at that path which the running suite has. */
 const current = (...path) =>
