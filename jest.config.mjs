@@ -59,6 +59,6 @@ export default {
   testTimeout: 120_000,
   // Half of the time a worker waits, for a disk, a database or a process that it killed: three keep two cores busy.
   maxWorkers: 3,
-  // What a suite leaves behind adds up, and to collect garbage beside it takes longer and longer.
+  // What a suite leaves in memory adds up, and the more there is, the longer garbage collection takes.
   workerIdleMemoryLimit: '700MB',
 };

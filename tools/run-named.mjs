@@ -65,7 +65,7 @@ function main([kind, name, ...rest]) {
   const table = TABLES[kind];
   if (name === undefined || !Object.hasOwn(table, name)) {
     const lines = Object.entries(table).map(([known, { does }]) => `  ${known.padEnd(18)} ${does}`);
-    if (name !== undefined) console.error(`there is no ${kind} ${name}`);
+    if (name !== undefined) console.error(`unknown ${kind} "${name}"`);
     console.error(`usage: npm run ${kind} -- NAME [ARGUMENTS]\n${lines.join('\n')}`);
     return 2;
   }

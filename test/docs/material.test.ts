@@ -61,6 +61,33 @@ describe('the hostile payloads', () => {
     expect(wrong).toEqual([]);
   });
 
+  test.each([
+    ['PAYLOAD_TOO_LARGE', 1],
+    ['INVALID_JSON', 5],
+    ['SCHEMA_VIOLATION', 2],
+    ['SCHEMA_VERSION_INCOMPATIBLE', 1],
+    ['DUPLICATE_PROPOSAL_ID', 1],
+    ['ACTION_NOT_ALLOWED', 6],
+    ['INVALID_ARGS', 5],
+    ['POLICY_VIOLATION', 10],
+    ['EXECUTION_ERROR', 1],
+  ] as const)('reach %s at least %d times', (code, times) => {
+    expect(expected.filter(({ error_code }) => error_code === code).length).toBeGreaterThanOrEqual(times);
+  });
+
+  test.each([
+    ['a byte order mark', (line: string) => line.startsWith('\ufeff')],
+    ['a duplicate key', (line: string) => line.includes('"\\u0061ction"')],
+    ['a prototype key', (line: string) => line.includes('"__proto__"')],
+    ['more than the payload limit', (line: string) => Buffer.byteLength(line) > 65_536],
+    ['a traversal', (line: string) => line.includes('/sandbox/../')],
+    ['an absolute path', (line: string) => line.includes('"/etc/hostname"')],
+    ['a script', (line: string) => line.includes('.sh"')],
+    ['a terminal escape sequence', (line: string) => line.includes('\\u001b[2J')],
+  ])('hold %s', (_what, holds) => {
+    expect(hostile.filter(holds).length).toBeGreaterThan(0);
+  });
+
   test('end with the denial beyond the limit, which the mixture omits', () => {
     const denials = expected.filter(({ error_code }) => error_code === 'POLICY_VIOLATION');
     expect(denials.length).toBe(shippedPolicy().limits.denials_per_run_max);

@@ -34,7 +34,7 @@ export function compiledText(path) {
 /** The file with the source map of one. @returns undefined for what was not compiled */
 export function mapOf(url) {
   const path = url.startsWith('file:') ? fileURLToPath(url) : url;
-  if (!/\.tsx?$/.test(path)) return undefined;
+  if (!/\.tsx?$/.test(path) || !existsSync(path)) return undefined;
   const map = `${placeOf(path, readFileSync(path, 'utf8'))}.map`;
   return existsSync(map) ? map : undefined;
 }

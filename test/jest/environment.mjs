@@ -1,7 +1,7 @@
 // Where suites run: in the context of jest's process. What they replace there is put back after each suite.
 
 import { ModernFakeTimers } from '@jest/fake-timers';
-import { rmSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { register } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { MessageChannel } from 'node:worker_threads';
@@ -12,6 +12,8 @@ replacements.unref();
 register('./loader.mjs', { parentURL: import.meta.url, data: { port }, transferList: [port] });
 
 const { exit } = process;
+/** What Node and jest themselves call in this process: a callback that they leave with a fake is lost. */
+const REAL_TIMERS = ['nextTick', 'queueMicrotask', 'setImmediate'];
 const mocker = new ModuleMocker(globalThis);
 let suites = 0;
 
@@ -45,7 +47,8 @@ export default class NativeEnvironment {
       spyOn: (...values) => mocker.spyOn(...values),
       restoreAllMocks: () => mocker.restoreAllMocks(),
       setTimeout: (ms) => void (globalThis[Symbol.for('TEST_TIMEOUT_SYMBOL')] = ms),
-      useFakeTimers: (options) => timers.useFakeTimers(options),
+      useFakeTimers: (options = {}) =>
+        timers.useFakeTimers({ ...options, doNotFake: [...REAL_TIMERS, ...(options.doNotFake ?? [])] }),
       useRealTimers: () => timers.useRealTimers(),
       advanceTimersByTime: (ms) => timers.advanceTimersByTime(ms),
       advanceTimersByTimeAsync: (ms) => timers.advanceTimersByTimeAsync(ms),
@@ -56,19 +59,22 @@ export default class NativeEnvironment {
   /** What the suite imports later finds this module in its place. */
   #replaceModule(name, create) {
     if (!this.url.searchParams.has('graph')) throw new Error(`begin with /** @modules own */: this replaces ${name}`);
-    const url = name.startsWith('.') ? new URL(name, this.url).href.replace(/js$/, 'ts') : name;
+    const url = name.startsWith('.')
+      ? new URL(name.replace(/js$/, 'ts'), new URL(this.url.pathname, this.url)).href
+      : name;
+    if (url.startsWith('file:') && !existsSync(new URL(url))) throw new Error(`there is no ${url}`);
     const key = `${suites} ${url}`;
-    const held = `globalThis.replacedModules[${JSON.stringify(key)}]`;
+    const module = `globalThis.replacedModules[${JSON.stringify(key)}]`;
     const modules = (globalThis.replacedModules ??= {});
     let text;
     let fails = false;
     try {
       modules[key] = create();
       const names = Object.keys(modules[key]).filter((each) => each !== 'default');
-      text = `export const { ${names.join(', ')} } = ${held}; export default ${held}.default;`;
+      text = `export const { ${names.join(', ')} } = ${module}; export default ${module}.default;`;
     } catch (error) {
       modules[key] = error;
-      text = `throw ${held};`;
+      text = `throw ${module};`;
       fails = true;
     }
     replacements.postMessage({ url, suite: this.url.href, text, fails });

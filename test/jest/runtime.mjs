@@ -37,7 +37,10 @@ export default class NativeRuntime {
 
   /** Loads jest-circus anew: it collects the tests of one suite in variables of its own. */
   requireInternalModule(path) {
+    const last = require.cache[path];
     Reflect.deleteProperty(require.cache, path);
+    // Node lists it with those that loaded it, too.
+    last?.parent?.children.splice(last.parent.children.indexOf(last), 1);
     Reflect.deleteProperty(globalThis, HANDLERS);
     if (IS_REPLACEABLE) asyncHooks.AsyncLocalStorage = OneTestAtATime;
     try {

@@ -28,7 +28,7 @@ test.each(['bench', 'campaign'])('%s lists its names without a name, and with an
   const { status, stderr } = run(kind);
   expect(status).toBe(2);
   for (const name of Object.keys(TABLES[kind] ?? {})) expect(stderr).toMatch(new RegExp(`^ {2}${name} +\\S`, 'm'));
-  expect(run(kind, 'nothing')).toMatchObject({ status: 2, stderr: `there is no ${kind} nothing\n${stderr}` });
+  expect(run(kind, 'nothing')).toMatchObject({ status: 2, stderr: `unknown ${kind} "nothing"\n${stderr}` });
 });
 
 test('passes arguments and exit code on', () => {

@@ -21,6 +21,8 @@ export class AuthenticationFailures {
     const { failures, failuresPerSecond } = this.#limits;
     const source = sourceOf(address);
     const bucket = this.#addresses.get(source) ?? new CostBucket(failuresPerSecond, failures, now);
+    // A new place behind all others: LruMap leaves an entry in its place below half of the limit.
+    this.#addresses.delete(source);
     this.#addresses.set(source, bucket);
     const wait = bucket.waitFor(1, now);
     if (wait === 0) bucket.spend(1, now);

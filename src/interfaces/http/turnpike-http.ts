@@ -229,8 +229,10 @@ class McpHandler {
   readonly #options: TurnpikeHttpOptions;
   readonly #http: HttpService;
   readonly #endpoint: McpEndpoint;
-  /** By token and person: the state that its connections share. */
-  /** An issuer may have any number of callers. Of the one that was here longest ago, the MCP sessions are forgotten. */
+  /**
+   * By token and person: the state that its connections share. An issuer may have any number of callers: beyond the
+   * limit, the MCP sessions of a caller that has not been here for long are forgotten.
+   */
   readonly #services = createLruMap<McpService>(SERVICES_MAX);
 
   constructor(options: TurnpikeHttpOptions, http: HttpService, endpoint: McpEndpoint) {

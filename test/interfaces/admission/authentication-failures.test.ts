@@ -25,3 +25,12 @@ test('beyond the limit, evicts the addresses that failed longest ago', () => {
   expect(failures.record('10.0.0.0', 0)).toBe(0);
   expect(failures.record('10.0.19.135', 0)).toBeGreaterThan(0);
 });
+
+test('an address that fails again is evicted after all that have not', () => {
+  const failures = new AuthenticationFailures({ failures: 1, failuresPerSecond: 0.001 });
+  const fail = (n: number): number => failures.record(`10.0.${n >> 8}.${n & 255}`, 0);
+  for (let n = 0; n < 1_000; n += 1) fail(n);
+  fail(0);
+  for (let n = 1_000; n < 5_000; n += 1) fail(n);
+  expect(fail(0)).toBeGreaterThan(0);
+});

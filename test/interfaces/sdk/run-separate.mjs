@@ -32,7 +32,11 @@ function runTests() {
     `--cacheDirectory=${join(FOLDER, VERSION, 'jest')}`,
     ...process.argv.slice(2),
   ];
-  const { status } = spawnSync(node, ['node_modules/jest/bin/jest.js', ...words], { cwd: checkoutFor(VERSION, node), env, stdio: 'inherit' });
+  const { status } = spawnSync(node, ['node_modules/jest/bin/jest.js', ...words], {
+    cwd: checkoutFor(VERSION, node),
+    env,
+    stdio: 'inherit',
+  });
   return status ?? 1;
 }
 

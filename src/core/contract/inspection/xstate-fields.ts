@@ -1,7 +1,8 @@
-import { omitUndefined } from '../../omit-undefined.js';
 // The members of XState's objects that its public types do not have, or that its documentation does not promise. Only
 // this file reads them, so that a new version of XState can break one file; its tests run against every supported
-// version. It reads structures and imports nothing, so that the kernel and the adapters of inspectors can use it.
+// version. It reads structures and imports no XState, so that the kernel and the adapters of inspectors can use it.
+
+import { omitUndefined } from '../../omit-undefined.js';
 
 /** The versions of XState that the tests of this file cover, as package.json requires them. */
 export const SUPPORTED_XSTATE = '~5.33.3';
