@@ -65,7 +65,7 @@ if (manifest.repository?.url === undefined) problems.push('package.json has no r
 
 requireEntryPoints();
 const installed = installAsUser();
-check('attw', [tarball]);
+check('attw', ['--profile', 'esm-only', tarball]);
 check('publint', [tarball, '--strict']);
 const components = billOfMaterials();
 console.log(
@@ -145,7 +145,7 @@ function billOfMaterials() {
 }
 
 function check(tool, args) {
-  const { status, stdout, stderr } = spawnSync(join(ROOT, 'node_modules/.bin', tool), args, {
+  const { status, stdout, stderr } = spawnSync(join(ROOT, 'tools/ci/node_modules/.bin', tool), args, {
     cwd: ROOT,
     encoding: 'utf8',
   });
