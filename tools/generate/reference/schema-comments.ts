@@ -1,7 +1,7 @@
 // The comments of the fields of a TypeBox schema, read from its source, because JSON Schema does not contain them.
 
 import ts from 'typescript';
-import { nodesOf, parse, targetOf } from '../../sources.js';
+import { nodesOf, parse, targetOf } from '../../../test/sources.js';
 
 type Comments = Map<string, string>;
 
