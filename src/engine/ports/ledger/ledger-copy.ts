@@ -89,7 +89,7 @@ export interface LedgerCopySource {
  * marked as an unfinished copy.
  */
 export interface LedgerCopyTarget {
-  /** Whether a start of this store finds timers and unfinished work in the store. Otherwise it finds them by folding. */
+  /** Whether a start of this store finds timers and unfinished work in the store. Otherwise it folds the trees. */
   readonly needsLeases: boolean;
   addContents(page: readonly CopiedContent[]): Promise<void>;
   addBlocks(page: readonly CopiedBlock[]): Promise<void>;

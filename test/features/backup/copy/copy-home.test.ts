@@ -118,16 +118,20 @@ describe('home copy', () => {
     expect(await reopenHome(cut)).toBe(locationText(to));
   });
 
-  test('a source whose entries were changed is not published', async () => {
-    const bad = cloned('bad');
+  test.each([
+    ['text-changed', `texts = replace(texts, 'case-a', 'case-x')`, 'refused'],
+    ['entry-lost', `types = types || ' step_trace'`, 'LEDGER_TAMPERED'],
+  ])('a source with damaged entries is not published: %s', async (what, change, outcome) => {
+    const [bad, to] = [cloned(what), at(`${what}-copy`)];
     const db = new Database(bad.paths.ledger);
-    withoutTriggers(db, ['blocks_update'], () => {
-      db.exec(`UPDATE blocks SET texts = replace(texts, 'case-a', 'case-x') WHERE log_index = 0`);
-    });
+    withoutTriggers(db, ['blocks_update'], () => db.exec(`UPDATE blocks SET ${change} WHERE log_index = 0`));
     db.close();
-    const { verdict } = await copyHome({ from: bad, to: at('bad-copy') });
-    expect(verdict.verdict).toBe('refused');
-    await expect(openTurnpike({ home: join(folder, 'bad-copy'), control: false })).rejects.toMatchObject({
+    const copied = copyHome({ from: bad, to }).then(
+      ({ verdict }) => verdict.verdict,
+      (error: unknown) => (error as { code?: string }).code,
+    );
+    expect(await copied).toBe(outcome);
+    await expect(openTurnpike({ home: to.paths.home, control: false })).rejects.toMatchObject({
       code: 'LEDGER_UNAVAILABLE',
     });
   });
