@@ -1,9 +1,9 @@
 // The parameters of commit_batch (postgres-functions.ts): arrays with one element for each append, content, mark or
 // snapshot, and one buffer for all bytes of a kind, which the driver sends as they are.
 
-import type { Batch, TreeAppend } from '../../engine/ports/ledger/ledger-store.js';
+import type { Batch, InputMark, ProposalMark, TreeAppend } from '../../engine/ports/ledger/ledger-store.js';
 import { ByteColumn } from './values/byte-column.js';
-import { inputName, proposalName } from './postgres-marks.js';
+import { markColumns } from './postgres-marks.js';
 import type { CaseContents, SealedSnapshot } from './postgres-contents.js';
 
 const HASH_BYTES = 32;
@@ -64,36 +64,13 @@ function appendParameters(trees: readonly TreeAppend[], contents: CaseContents):
   ];
 }
 
-interface MarkRow {
-  readonly tree: number;
-  readonly scope: string;
-  readonly name: string;
-  readonly seq: number;
-  readonly run_id: string | null;
-  readonly step_index: number | null;
-  readonly payload_sha256: string | null;
-}
-
 function markParameters(trees: readonly TreeAppend[]): readonly unknown[] {
-  const rows: MarkRow[] = [];
+  const [places, marks]: [number[], (InputMark | ProposalMark)[]] = [[], []];
   for (const [at, { proposals, inputs }] of trees.entries()) {
-    const tree = at + 1;
-    for (const { root_run_id: scope, proposal_id, seq, run_id, step_index, payload_sha256 } of proposals) {
-      rows.push({ tree, scope, name: proposalName(proposal_id), seq, run_id, step_index, payload_sha256 });
-    }
-    for (const { tree_id: scope, input_id, seq } of inputs) {
-      rows.push({ tree, scope, name: inputName(input_id), seq, run_id: null, step_index: null, payload_sha256: null });
-    }
+    marks.push(...proposals, ...inputs);
+    while (places.length < marks.length) places.push(at + 1);
   }
-  return [
-    rows.map(({ tree }) => tree),
-    rows.map(({ scope }) => scope),
-    rows.map(({ name }) => name),
-    rows.map(({ seq }) => seq),
-    rows.map(({ run_id }) => run_id),
-    rows.map(({ step_index }) => step_index),
-    rows.map(({ payload_sha256 }) => payload_sha256),
-  ];
+  return [places, ...markColumns(marks)];
 }
 
 function snapshotParameters(snapshots: readonly SealedSnapshot[]): readonly unknown[] {

@@ -124,9 +124,7 @@ export class PostgresContents {
   #contentOf(row: Row): Uint8Array | null {
     const what = `content ${String(row['artifact_no'])}`;
     const hash = hexOf(row, 'sha256', what);
-    const [first, rest] = [bytesOf(row, 'bytes'), bytesOf(row, 'rest')];
-    const stored = first === null || rest === null ? first : Buffer.concat([first, rest]);
-    const bytes = this.#open(row, hash, stored);
+    const bytes = this.#open(row, hash, storedBytesOf(row));
     if (bytes === null) return null;
     if (bytes.byteLength === integerOf(row, 'byte_size', what) && sha256(bytes) === hash) return bytes;
     throw tamperedError(`the content stored as ${hash} is not what it was`);
@@ -217,14 +215,22 @@ export class CaseContents {
 
 const NOTHING = new Uint8Array();
 
+/** The bytes of a content as they are stored, from the columns `bytes` and `rest`; null if they were erased. */
+export function storedBytesOf(row: Row): Buffer | null {
+  const [first, rest] = [bytesOf(row, 'bytes'), bytesOf(row, 'rest')];
+  return first === null || rest === null ? first : Buffer.concat([first, rest]);
+}
+
 const COLUMNS = 'a.artifact_no, a.case_id, a.sha256, a.kind, a.byte_size, a.key_no';
 const REST = `(SELECT string_agg(c.bytes, ''::bytea ORDER BY c.chunk_no) FROM artifact_chunks c
   WHERE c.artifact_no = a.artifact_no) AS rest`;
 const SMALL_CONTENTS = `SELECT ${COLUMNS}, CASE WHEN a.byte_size <= ${SMALL_BYTES_MAX} THEN a.bytes END AS bytes,
   a.byte_size > ${SMALL_BYTES_MAX} AS omitted, NULL AS rest FROM artifacts a WHERE a.artifact_no = ANY ($1::bigint[])`;
-const LARGE_CONTENT = `SELECT ${COLUMNS}, a.bytes, ${REST} FROM artifacts a WHERE a.artifact_no = $1`;
+/** The columns of a whole content in the table `a`. */
+export const CONTENT_COLUMNS = `${COLUMNS}, a.bytes, ${REST}`;
+const LARGE_CONTENT = `SELECT ${CONTENT_COLUMNS} FROM artifacts a WHERE a.artifact_no = $1`;
 /** The last one: earlier ones may have been erased before the case was used again. */
-const CONTENT_BY_HASH = `SELECT ${COLUMNS}, a.bytes, ${REST} FROM artifacts a
+const CONTENT_BY_HASH = `SELECT ${CONTENT_COLUMNS} FROM artifacts a
   WHERE a.sha256 = $1 AND a.case_id IS NOT DISTINCT FROM $2 ORDER BY a.artifact_no DESC LIMIT 1`;
 
 function kindOf(row: Row): ArtifactKind {

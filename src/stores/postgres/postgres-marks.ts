@@ -1,15 +1,32 @@
 // Marks as rows: unique by the root run or tree, and a name.
 
-import type { InputMark, MarkKey, ProposalMark } from '../../engine/ports/ledger/ledger-store.js';
+import { parseOwnJson } from '../../core/contract/json.js';
+import type { InputKey, InputMark, MarkKey, ProposalMark } from '../../engine/ports/ledger/ledger-store.js';
 import { checkProposalId } from '../ledger/check-batch.js';
 import { tamperedError } from '../ledger/store-errors.js';
 import type { ReaderPool, Row } from './postgres-connection.js';
 import { integerOf, textOf } from './values/postgres-values.js';
 
-export const proposalName = (proposal_id: string): string => `p${proposal_id}`;
+const proposalName = (proposal_id: string): string => `p${proposal_id}`;
 
 /** As JSON: the caller chooses the id, and PostgreSQL stores neither U+0000 nor half of a surrogate pair. */
-export const inputName = (input_id: string): string => `i${JSON.stringify(input_id)}`;
+const inputName = (input_id: string): string => `i${JSON.stringify(input_id)}`;
+
+/** The columns of these marks: scope, name, seq, run_id, step_index, payload_sha256. */
+export function markColumns(marks: readonly (InputMark | ProposalMark)[]): readonly unknown[] {
+  const [scopes, names, seqs]: [string[], string[], number[]] = [[], [], []];
+  const [runs, steps, payloads]: [(string | null)[], (number | null)[], (string | null)[]] = [[], [], []];
+  for (const mark of marks) {
+    const proposal = 'proposal_id' in mark ? mark : null;
+    scopes.push('proposal_id' in mark ? mark.root_run_id : mark.tree_id);
+    names.push('proposal_id' in mark ? proposalName(mark.proposal_id) : inputName(mark.input_id));
+    seqs.push(mark.seq);
+    runs.push(proposal?.run_id ?? null);
+    steps.push(proposal?.step_index ?? null);
+    payloads.push(proposal?.payload_sha256 ?? null);
+  }
+  return [scopes, names, seqs, runs, steps, payloads];
+}
 
 const MARKS = {
   name: 'turnpike_marks',
@@ -32,6 +49,24 @@ export async function readMarks(
     const row = found.get(place);
     return row === undefined ? null : markOf(key, row);
   });
+}
+
+/** The mark in a row with all columns. @throws LedgerError LEDGER_TAMPERED */
+export function markOfRow(row: Row): InputMark | ProposalMark {
+  const [scope, name] = [textOf(row, 'scope', 'a mark'), textOf(row, 'name', 'a mark')];
+  return markOf(inputKeyOf(scope, name) ?? { root_run_id: scope, proposal_id: name.slice(1) }, row);
+}
+
+/** See `inputName`. @returns null for the name of a proposal */
+function inputKeyOf(tree_id: string, name: string): InputKey | null {
+  if (name.startsWith('p')) return null;
+  try {
+    const input_id: unknown = parseOwnJson(name.slice(1));
+    if (typeof input_id === 'string') return { tree_id, input_id };
+  } catch {
+    // Falls through to the error below: this store did not write such a name.
+  }
+  throw tamperedError(`a mark has an invalid name: ${name}`);
 }
 
 function markOf(key: MarkKey, row: Row): InputMark | ProposalMark {

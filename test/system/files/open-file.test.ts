@@ -108,7 +108,6 @@ const OTHERS: Readonly<Record<string, string>> = {
   'src/system/files/small-file.ts': 'writes',
   'src/interfaces/restate/content-exchange.ts': 'writes',
   'src/stores/sqlite/content/sqlite-artifact-files.ts': 'writes',
-  'src/stores/sqlite/copy/sqlite-copy-target.ts': 'writes',
   'src/stores/sqlite/sqlite-binding.ts': 'the manifest of an installed package',
   'src/stores/sqlite/sqlite-database.ts': 'writes',
   'src/stores/sqlite/sqlite-history-cache.ts': 'makes a file after refuseSpecialFile',
