@@ -17,6 +17,7 @@ import type { Sessions, SessionCaller, SessionSummary, TaskDetails } from '../se
 import { AGENT_DEFAULTS } from '../../../runtime/agents/caller-input.js';
 import type { AgentIdentity } from '../../../interfaces/mcp/run-gateway.js';
 import type { SessionDefaults, SessionOptions } from '../sessions.js';
+import { SESSION_OPERATIONS, type SessionOperation } from '../session-operations.js';
 import { findSpecFile, resolveSpecFolder } from '../spec/spec-folder.js';
 import { ReviewArguments, TaskArguments, VerificationArguments } from './session-tool-schemas.js';
 
@@ -64,8 +65,13 @@ export async function callSessionTool(
   if (tool === 'task' && args['command'] === 'report') return rejectedAnswer('STEP_PROOF_MISSING');
   const mistakes = findArgumentMistakes(SCHEMAS[tool], args);
   if (mistakes.length > 0) return rejectedAnswer('VALIDATION_ERROR', mistakes);
+  return answerRefusals(runTool(tool, args, options));
+}
+
+/** @internal An agent gets the refusal of its call as an answer. */
+export async function answerRefusals<T>(answer: Promise<T>): Promise<T | RejectedAnswer> {
   try {
-    return await runTool(tool, args, options);
+    return await answer;
   } catch (error) {
     // The message of such an error is for the operator of the service.
     if (error instanceof UsageError) return rejectedAnswer('VALIDATION_ERROR');
@@ -90,53 +96,26 @@ function findArgumentMistakes(schema: (typeof SCHEMAS)[keyof typeof SCHEMAS], ar
   ];
 }
 
-interface ToolQuery {
-  readonly args: JsonObject;
-  readonly text: (name: string) => string | undefined;
-  readonly number: (name: string) => number | undefined;
-}
-
 async function runTool(
   tool: keyof typeof SCHEMAS,
   args: JsonObject,
   options: SessionToolsOptions,
 ): Promise<SessionToolAnswer> {
-  const query: ToolQuery = {
-    args,
-    text: (name) => (typeof args[name] === 'string' ? args[name] : undefined),
-    number: (name) => (typeof args[name] === 'number' ? args[name] : undefined),
-  };
-  const { text } = query;
   const { sessions, caller } = options;
-  const command = tool === 'task' ? parseCommand(query) : tool;
+  const command = tool === 'task' ? parseCommand(args) : TOOL_OPERATIONS[tool];
   if (command === null) return rejectedAnswer('VALIDATION_ERROR', ['command']);
-  if (command === 'start') return startSession(query, options);
-  if (command === 'list') return listAnswer(await sessions.list(text('spec_id')));
-  const session_id = await findSession(query, command, sessions);
+  if (command === 'start') return startSession(args, options);
+  if (command === 'list') return listAnswer(await sessions.list(textOf(args, 'spec_id')));
+  const session_id = await findSession(args, command, sessions);
   if (typeof session_id !== 'string') return session_id;
-  const [step_id = '', phase_id = ''] = [text('step_id'), text('phase_id')];
-  switch (command) {
-    case 'review':
-      return sessions.review(session_id, { phase_id, step_id }, caller);
-    case 'verification':
-      return sessions.verify(session_id, { step_id }, caller);
-    case 'next':
-      return sessions.next(session_id, toNextRequest(query), caller);
-    case 'replay':
-      return sessions.replay(session_id, caller);
-    case 'heartbeat':
-      return sessions.heartbeat(session_id, { ...contextUsage(query), ...tokenUsage(query) }, caller);
-    case 'resume':
-      return sessions.resume(session_id, {}, caller);
-    case 'status':
-      return sessions.status(session_id);
-    case 'prepare': {
-      const task = await sessions.prepare(session_id, text('task_id'));
-      return task === null ? rejectedAnswer('NOT_FOUND', ['task_id']) : { success: true, data: task, error: null };
-    }
-  }
+  if (command === 'status') return sessions.status(session_id);
+  if (command !== 'prepare') return callOperation(SESSION_OPERATIONS[command], args, { sessions, session_id, caller });
+  const task = await sessions.prepare(session_id, textOf(args, 'task_id'));
+  return task === null ? rejectedAnswer('NOT_FOUND', ['task_id']) : { success: true, data: task, error: null };
 }
 
+/** The operations of the tools that have only one. */
+const TOOL_OPERATIONS = { review: 'review', verification: 'verify' } as const;
 const TOOL_COMMANDS = {
   'session-step': ['start', 'next', 'replay', 'heartbeat', 'status'],
   session: ['start', 'resume', 'heartbeat', 'status', 'list'],
@@ -144,18 +123,32 @@ const TOOL_COMMANDS = {
 type ToolCommand = (typeof TOOL_COMMANDS)[keyof typeof TOOL_COMMANDS][number] | 'prepare';
 
 /** @returns null if the action does not have this command */
-function parseCommand({ text }: ToolQuery): ToolCommand | null {
-  const [action, command] = [text('action'), text('command')];
+function parseCommand({ action, command }: JsonObject): ToolCommand | null {
   if (action === 'prepare') return command === undefined ? 'prepare' : null;
   const commands: readonly ToolCommand[] = action === 'session' ? TOOL_COMMANDS.session : TOOL_COMMANDS['session-step'];
   return commands.find((name) => name === command) ?? null;
 }
 
-async function startSession({ args, text }: ToolQuery, options: SessionToolsOptions): Promise<SessionToolAnswer> {
+/** Calls an operation with those arguments that its request has. Their schema in the tool is as strict as there. */
+function callOperation(
+  operation: SessionOperation,
+  args: JsonObject,
+  { sessions, session_id, caller }: Pick<SessionToolsOptions, 'sessions' | 'caller'> & { readonly session_id: string },
+): Promise<SessionAnswer> {
+  const own = Object.entries(args).filter(([name]) => Object.hasOwn(operation.request.properties, name));
+  return operation.call(sessions, session_id, Object.fromEntries(own), caller);
+}
+
+const textOf = (args: JsonObject, name: string): string | undefined => {
+  const value = args[name];
+  return typeof value === 'string' ? value : undefined;
+};
+
+async function startSession(args: JsonObject, options: SessionToolsOptions): Promise<SessionToolAnswer> {
   const { sessions, caller, settings, specFile, inlineSpecs } = options;
   // An observer may not start a session, and there is no session yet that could refuse it.
   if (caller.role === 'observer') return rejectedAnswer('AUTHORIZATION');
-  const [spec_id, inline] = [text('spec_id'), args['spec']];
+  const [spec_id, inline] = [textOf(args, 'spec_id'), args['spec']];
   if ((spec_id === undefined) === (inline === undefined))
     return rejectedAnswer('VALIDATION_ERROR', ['spec_id', 'spec']);
   if (inline !== undefined && !(inlineSpecs && isConforming(SessionSpec, inline))) {
@@ -163,7 +156,7 @@ async function startSession({ args, text }: ToolQuery, options: SessionToolsOpti
   }
   const spec = spec_id === undefined ? (inline as unknown as SessionSpec) : specFile(spec_id);
   if (spec === null) return rejectedAnswer('NOT_FOUND', ['spec_id']);
-  const [key, case_id = settings.case] = [text('idempotency_key'), text('case')];
+  const [key, case_id = settings.case] = [textOf(args, 'idempotency_key'), textOf(args, 'case')];
   if (settings.case !== undefined && case_id !== settings.case) return rejectedAnswer('AUTHORIZATION', ['case']);
   return sessions.start({
     ...{ ...settings, spec, by: caller },
@@ -172,8 +165,8 @@ async function startSession({ args, text }: ToolQuery, options: SessionToolsOpti
 }
 
 /** Finds the session of a call. Only commands that change nothing may name a session by its spec alone. */
-async function findSession({ text }: ToolQuery, command: string, sessions: Sessions): Promise<string | RejectedAnswer> {
-  const [session_id, spec_id] = [text('session_id'), text('spec_id')];
+async function findSession(args: JsonObject, command: string, sessions: Sessions): Promise<string | RejectedAnswer> {
+  const [session_id, spec_id] = [textOf(args, 'session_id'), textOf(args, 'spec_id')];
   if (session_id === undefined) {
     if (spec_id === undefined || (command !== 'prepare' && command !== 'status'))
       return rejectedAnswer('VALIDATION_ERROR', ['session_id']);
@@ -190,25 +183,6 @@ const listAnswer = (sessions: readonly SessionSummary[]): SessionToolAnswer => (
   data: { sessions },
   error: null,
 });
-
-function toNextRequest(query: ToolQuery): Parameters<Sessions['next']>[1] {
-  const { last_step_result: report, heartbeat } = query.args;
-  return {
-    ...omitUndefined({ last_step_result: report }),
-    ...(typeof heartbeat === 'boolean' ? { heartbeat } : {}),
-    ...contextUsage(query),
-  };
-}
-
-function contextUsage({ number }: ToolQuery): { readonly context_usage_pct?: number } {
-  const context_usage_pct = number('context_usage_pct');
-  return context_usage_pct === undefined ? {} : { context_usage_pct };
-}
-
-function tokenUsage({ number }: ToolQuery): { readonly estimated_tokens_used?: number } {
-  const estimated_tokens_used = number('estimated_tokens_used');
-  return estimated_tokens_used === undefined ? {} : { estimated_tokens_used };
-}
 
 /** @internal The session tools of one agent. */
 export function createSessionTools(
