@@ -25,7 +25,7 @@ const socketPath = (): string => join(folder, '.turnpike/control.sock');
 beforeEach(async () => {
   folder = await initialised();
   turnpike = await openTurnpike({ home: join(folder, '.turnpike'), contract: join(folder, 'contract'), log });
-  client = (await connectControl(socketPath()))!;
+  client = (await connectControl(socketPath(), null))!;
   const sessions = remoteSessions(client, null);
   there = { ...sessions, start: (options) => sessions.start({ case: 'case-local', ...options }) };
 });
@@ -159,7 +159,7 @@ describe('an impostor as the owner', () => {
     const answer = `${JSON.stringify({ id: 1, ok: true, result })}\n`;
     const onConnection = (connection: SocketConnection): void => void connection.send(answer);
     const server = await listenAt({ path, connectionsMax: 1, idleMs: 5_000, onConnection });
-    const connected = (await connectControl(path))!;
+    const connected = (await connectControl(path, null))!;
     const outcome = await remoteSessions(connected, null)
       .status('ses_000000000000000000000')
       .catch((error: unknown) => error);
