@@ -1,4 +1,4 @@
-// The operations on one session, each described once. The control socket, HTTP, MCP and the command line offer them from
+// The operations on one session, each described once. The control socket, HTTP, MCP and the command line are made from
 // this table.
 
 import Type, { type Static, type TObject, type TProperties } from 'typebox';
