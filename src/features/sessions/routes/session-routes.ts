@@ -6,19 +6,19 @@ import type { JsonObject } from '../../../core/contract/json.js';
 import { SESSION_ROLES } from '../contract/session.js';
 import { closed } from '../../../core/contract/shapes.js';
 import type { Principal } from '../../../engine/ports/token-book.js';
+import { rejectionWithoutSession } from '../rules/command-answer.js';
 import { Id, SESSION_OPERATIONS, sessionOperations } from '../session-operations.js';
 import { SessionOutput, TaskArguments, TaskOutput } from '../tools/session-tool-schemas.js';
 import {
   answerRefusals,
   callSessionTool,
   createSessionTools,
-  rejectedAnswer,
+  toSessionCaller,
   type SessionToolAnswer,
   type SessionToolsOptions,
 } from '../tools/session-tools.js';
 import { agentOf, type AgentIdentity } from '../../../interfaces/mcp/run-gateway.js';
 import { AGENT_DEFAULTS } from '../../../runtime/agents/caller-input.js';
-import { toSessionCaller } from '../session-caller.js';
 import { SessionSpecs } from '../../../interfaces/http/routes/ledger-audit.js';
 import { RefusalError } from '../../../interfaces/service/problems.js';
 import { route, type RouteResponse, type Route } from '../../../interfaces/http/routes/route.js';
@@ -67,7 +67,7 @@ const REPORT_ROUTE = route({
   body: Type.Object({}, { additionalProperties: true }),
   responses: SESSION_RESPONSES,
   handle: ({ principal }, service) =>
-    withSessionTools(principal, service, () => Promise.resolve(rejectedAnswer('STEP_PROOF_MISSING'))),
+    withSessionTools(principal, service, () => Promise.resolve(rejectionWithoutSession('STEP_PROOF_MISSING'))),
 });
 
 const OPERATION_ROUTES: readonly Route[] = sessionOperations.flatMap((entry) =>
