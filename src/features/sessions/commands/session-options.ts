@@ -63,12 +63,22 @@ export const OVERRIDE_OPTIONS: readonly CommandOption[] = [
   { name: 'detail', value: 'TEXT', help: 'details of the reason, for the audit; up to 400 characters' },
 ];
 
+/** The value of an option that takes one of these names. @throws UsageError for another one */
+export function parseChoice<T extends string>(
+  command: CliCommand,
+  args: CommandArguments,
+  name: string,
+  known: readonly T[],
+): T | undefined {
+  const text = args.text(name);
+  const found = known.find((one) => one === text);
+  if (text === undefined || found !== undefined) return found;
+  throw commandUsageError(command, `--${name} takes ${known.join(', ')}, not ${quoteArgument(text)}`);
+}
+
 /** @throws UsageError for an unknown role */
 export function parseCaller(command: CliCommand, args: CommandArguments, defaultRole: CommandRole): SessionCaller {
-  const text = args.text('role') ?? defaultRole;
-  const role = SESSION_ROLES.find((known) => known === text);
-  if (role === undefined)
-    throw commandUsageError(command, `--role takes ${SESSION_ROLES.join(', ')}, not ${quoteArgument(text)}`);
+  const role = parseChoice(command, args, 'role', SESSION_ROLES) ?? defaultRole;
   return { actor: args.text('actor') ?? ACTORS[role], role };
 }
 
