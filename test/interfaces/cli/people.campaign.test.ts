@@ -267,11 +267,11 @@ describe('the socket', () => {
   test('a promotion that was started over it continues when the connection closes', async () => {
     await pinned('promotion');
     await serve();
-    const client = (await connectControl(join(folder, '.turnpike/control.sock')))!;
+    const client = (await connectControl(join(folder, '.turnpike/control.sock'), null))!;
     expect(await client.isReady()).toBe(true);
     const options = { actor: 'anna', role: 'ATTORNEY_ADMIN', case: 'case-local', ticket: 'T-1' };
     const record = JSON.parse(RECORD) as { id: string; text: string };
-    const { run_id, digest, finished } = await client.promote({ ...options, target: 'shared_playbooks', record }, null);
+    const { run_id, digest, finished } = await client.promote({ ...options, target: 'shared_playbooks', record });
     await client.close();
     await expect(finished).rejects.toMatchObject({ code: 'CLOSED' });
     while (held!.control!.connections > 0) await new Promise(setImmediate);
@@ -290,7 +290,7 @@ describe('the socket', () => {
   test('never runs under another contract than the requested one', async () => {
     await pinned();
     await serve();
-    const client = (await connectControl(join(folder, '.turnpike/control.sock')))!;
+    const client = (await connectControl(join(folder, '.turnpike/control.sock'), '/elsewhere'))!;
     const options = {
       actor: 'anna',
       role: 'ATTORNEY_ADMIN',
@@ -298,7 +298,7 @@ describe('the socket', () => {
       reason: 'x',
       destination: '/tmp/none',
     };
-    await expect(client.export(options, '/elsewhere')).rejects.toMatchObject({ code: 'USAGE' });
+    await expect(client.export(options)).rejects.toMatchObject({ code: 'USAGE' });
     await client.close();
   });
 });
