@@ -36,7 +36,7 @@ const BLOCKS: Readonly<Record<string, JsonSchema>> = {
   resource: block('resource', { resource: { anyOf: [resource('text'), resource('blob')] } }, ['resource']),
 };
 
-export interface ToolResultShape {
+interface ToolResultShape {
   /** The server's own schema of the structured part, weakened; null if it has none. */
   readonly walked: JsonSchema | null;
   /** The registered schema of that part. */

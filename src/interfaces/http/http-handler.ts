@@ -19,7 +19,7 @@ import {
 import { PAGE_METHODS, sendPage, createServedPage, type Page } from './served-page.js';
 import { RouteIndex } from './routes/route.js';
 
-export interface HandlerOptions<S extends HttpAppService> extends HttpApp<S> {
+interface HandlerOptions<S extends HttpAppService> extends HttpApp<S> {
   /** Files that need no token, by their paths. */
   readonly page: Page;
   /** Handlers for other paths than those of the routes. */
@@ -34,7 +34,7 @@ export interface MountedHandler {
   handle(request: IncomingMessage, response: ServerResponse, principal: Principal | null): Promise<void>;
 }
 /** Returns null for a path without a mounted handler. */
-export type FindMountedHandler = (path: string) => MountedHandler | null;
+type FindMountedHandler = (path: string) => MountedHandler | null;
 
 export interface Handler {
   /** Never throws. */

@@ -97,12 +97,13 @@ export function registerRoutes<S extends HttpAppService>(
         reply.hijack();
         return void rest.answer(raw, reply.raw, outcome);
       }
-      if ('reason' in outcome) return sendRefusedReply(reply, outcome);
-      request.setDecorator(ADMITTED, outcome);
+      if (!('reason' in outcome)) request.setDecorator(ADMITTED, outcome);
       const refused =
-        route === undefined
-          ? refuseUnserved(raw.method, index.methods(path))
-          : checkAccess(route, request, outcome.principal);
+        'reason' in outcome
+          ? outcome
+          : route === undefined
+            ? refuseUnserved(raw.method, index.methods(path))
+            : checkAccess(route, request, outcome.principal);
       if (refused === null) done();
       else sendRefusedReply(reply, refused);
     };
@@ -126,7 +127,7 @@ export function registerRoutes<S extends HttpAppService>(
       // A HEAD request for a stream would never end, and reads would be recorded for nothing.
       exposeHeadRoute: false,
       url: route.path.replace(/\{(\w+)\}/g, ':$1'),
-      config: { route, demand } as RouteConfig,
+      config: { route, demand },
       bodyLimit: Math.max(demand.bytesMax, BODY_BYTES_MAX),
       handler: async (request, reply) => {
         const admitted = request.getDecorator<AdmittedRequest>(ADMITTED);

@@ -20,14 +20,14 @@ const SECRET_CHARS_MIN = 6;
 /** Environment variables that every child gets; others must be named. */
 const ENVIRONMENT = ['PATH', 'HOME', 'LANG'];
 
-export interface ChildOptions {
+interface ChildOptions {
   readonly argv: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly lineBytesMax: number;
 }
 
-export interface LineListener {
+interface LineListener {
   onLine(text: string): void;
   /** Called once, when the child can neither send nor receive any more. */
   onEnd(): void;
@@ -202,8 +202,8 @@ const LINE_FEED = 0x0a;
 const BYTES_FIRST = 65_536;
 
 /**
- * Splits untrusted bytes into lines of text, with a limit for a line without an end. Lines end with a line feed, which is
- * removed.
+ * Splits untrusted bytes into lines of text, with a limit for a line without an end. The line feed at the end of a line
+ * is removed.
  */
 export class LineBuffer {
   readonly #bytesMax: number;

@@ -39,7 +39,7 @@ const REDIRECTS = [307, 308];
 const REFUSALS = [400, 401, 403, 404, 405, 406, 413, 415, 429];
 const TOO_MANY = 429;
 
-export interface HttpOptions {
+interface HttpOptions {
   readonly url: URL;
   readonly token: string | null;
   readonly messageBytesMax: number;

@@ -11,13 +11,14 @@
 import { drawToken } from '../../../../stores/keys/access-token.js';
 import { authorizationUrl, exchangeCode, type OidcClient } from '../../provider/code-exchange.js';
 import type { OidcProvider } from '../../provider/oidc-provider.js';
+import { createTextSeal } from '../../provider/sealed-text.js';
 import { parseOwnJson } from '../../../../core/contract/json.js';
 import { isSafeUrl } from '../../../../core/contract/safe-url.js';
 import { usageError } from '../../../../core/errors.js';
 import type { Clock } from '../../../../engine/ports/clock.js';
 import type { LoginOptions, TokenProblem } from '../../../../engine/ports/identity-provider.js';
 import type { Log } from '../../../../engine/ports/log.js';
-import { createCookieJar, createTextSeal, type CookieJar } from './cookies.js';
+import { createCookieJar, type CookieJar } from './cookies.js';
 import { isSameSecret, LoginSessions, type LoginSession } from './login-sessions.js';
 import type { OidcCallers } from '../../callers/oidc-callers.js';
 import type { IdentityResult, RequestCredentials } from '../../../../engine/ports/request-identity.js';
@@ -32,7 +33,7 @@ const CODE_CHARS_MAX = 2_048;
 const LOG_INTERVAL_MS = 10_000;
 export const CALLBACK_PATH = '/auth/callback';
 
-export interface LoginFlowOptions {
+interface LoginFlowOptions {
   readonly login: LoginOptions & { readonly redirectUri: string };
   readonly provider: OidcProvider;
   readonly callers: OidcCallers;
