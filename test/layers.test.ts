@@ -98,7 +98,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
     'src/features/upstreams/mcp/mcp-client.ts',
   ],
   '@modelcontextprotocol/server': ['src/interfaces/mcp/'],
-  'eventsource-parser': ['src/features/upstreams/mcp/event-stream.ts'],
+  'eventsource-parser': ['src/features/upstreams/mcp/http-messages.ts'],
 };
 
 interface Edge {
