@@ -8,9 +8,8 @@
 import { type JsonObject, canonicalJson } from '../../../core/contract/json.js';
 import { DEFAULT_SECRETS, type SecretPattern } from '../../../core/contract/policy/secret-patterns.js';
 import { RunError, usageError } from '../../../core/errors.js';
-import { callDigest } from '../call-id.js';
 import { DIALECTS } from '../dialects.js';
-import type { Dialect, HookReply } from '../dialect.js';
+import type { Dialect, HookReply } from '../dialects/dialect.js';
 import type { Client, HookAnswer, HookEvent, UndecidedReason } from '../hook-event.js';
 import { totalOf, type UndecidedCounts } from '../undecided-calls.js';
 import { redactSecrets } from '../redact-secrets.js';
@@ -22,7 +21,7 @@ import { validateActor } from '../../../runtime/agents/caller-input.js';
 import { rootRunIdOf } from '../../../core/contract/run/run-context.js';
 import { createLruMap } from '../../../system/lru-map.js';
 import { recordableCall, type CallEvent, type RecordableCall } from './recordable-call.js';
-import { HookCalls, type HookCallsParts } from './hook-calls.js';
+import { callDigest, HookCalls, type HookCallsParts } from './hook-calls.js';
 import {
   HookSessions,
   mainAgentOf,

@@ -1,12 +1,79 @@
-// The requests of other processes to the gate for coding agents. Loaded with the first one.
+// The requests of other processes to the gate for coding agents: an event as another process or an HTTP client sends it,
+// and a person who reopens a session.
 
-import Type from 'typebox';
-import { closed, RunId } from '../../../core/contract/shapes.js';
+import Type, { type Static } from 'typebox';
+import { type JsonObject, isJsonObject, scanJson } from '../../../core/contract/json.js';
+import { CaseId, closed, Identifier, Nullable, OneOf, RunId } from '../../../core/contract/shapes.js';
 import { isInstance } from '../../../core/contract/validators.js';
 import { usageError } from '../../../core/errors.js';
 import type { AddedMembers, RequestReader } from '../../../runtime/host-feature.js';
-import type { HookGate } from './hook-gate.js';
-import { answerHook, HookQuestion } from './hook-question.js';
+import { SETTINGS_VARIABLES } from '../clients/client-names.js';
+import { CLIENTS, UNDECIDED_REASONS } from '../hook-event.js';
+import { UNDECIDED_MAX } from '../undecided-calls.js';
+import type { HookGate, HookResult } from './hook-gate.js';
+
+/** The longest event, in UTF-16 units. */
+export const HOOK_EVENT_CHARS_MAX = 4_194_304;
+const DEPTH_MAX = 64;
+
+const Count = Type.Integer({ minimum: 1, maximum: UNDECIDED_MAX });
+const Path = Type.String({ maxLength: 4_096 });
+const ActorName = Type.String({ minLength: 3, maxLength: 80 });
+
+/** What a check of the client has found. */
+export const ClientCheckShape = Type.Object(
+  {
+    version: Nullable(Type.String({ pattern: '^[0-9A-Za-z.+-]{1,40}$' })),
+    findings: Type.Array(Type.String({ pattern: '^[a-z0-9_.-]{1,80}$' }), { maxItems: 64 }),
+    /** The variables by which the client finds its settings. */
+    environment: Type.Optional(
+      Type.Partial(Type.Object(Object.fromEntries(SETTINGS_VARIABLES.map((name) => [name, Path])), closed)),
+    ),
+  },
+  closed,
+);
+
+export const HookQuestion = Type.Object(
+  {
+    client: OneOf(CLIENTS),
+    /** The text of the event as the client has written it. */
+    event: Type.String({ maxLength: HOOK_EVENT_CHARS_MAX }),
+    caller: Type.Object(
+      {
+        actor: ActorName,
+        person: Type.Optional(ActorName),
+        role: Identifier,
+        lane: Identifier,
+        case: CaseId,
+        project: Type.String({ pattern: '^/', maxLength: 4_096 }),
+      },
+      closed,
+    ),
+    check: Type.Optional(ClientCheckShape),
+    /** What the hook has denied in this session without a decision. */
+    undecided: Type.Optional(
+      Type.Partial(Type.Object(Object.fromEntries(UNDECIDED_REASONS.map((reason) => [reason, Count])), closed)),
+    ),
+  },
+  closed,
+);
+/** A question that conforms to the schema `HookQuestion`. */
+export type HookQuestion = Static<typeof HookQuestion>;
+
+/** Answers a question. The text of the event is parsed strictly. What the hook reports of its client is not all. */
+export async function answerHook(
+  gate: Pick<HookGate, 'answer' | 'check'>,
+  { client, event, caller, check, undecided }: HookQuestion,
+): Promise<HookResult> {
+  const checked = check === undefined ? undefined : await gate.check(client, caller.project, check);
+  return gate.answer(client, parseHookEvent(event), caller, checked, undecided);
+}
+
+/** The event; null if the text is not strict JSON with an object. */
+export function parseHookEvent(text: string): JsonObject | null {
+  const scanned = scanJson(text, DEPTH_MAX, 'exact');
+  return scanned.ok && isJsonObject(scanned.value) ? scanned.value : null;
+}
 
 /** One event of a coding agent. */
 export const readHookRequest: RequestReader = (request) =>

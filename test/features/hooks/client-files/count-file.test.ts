@@ -9,7 +9,7 @@ import {
   listCountFiles,
   readCountFile,
   removeCountFile,
-} from '../../../../src/features/hooks/client-files/count-file.js';
+} from '../../../../src/features/hooks/client-files/count-files.js';
 import { tempFolder } from '../../../fixtures/temp-folder.js';
 
 let folder: string;

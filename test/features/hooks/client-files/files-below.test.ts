@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { filesBelow, PATHS_MAX } from '../../../../src/features/hooks/client-files/files-below.js';
+import { filesBelow, PATHS_MAX } from '../../../../src/features/hooks/client-files/find-places.js';
 
 let root: string;
 beforeEach(() => {

@@ -1,7 +1,7 @@
 // TOML of Codex as a JSON object.
 
 import { expect, test } from '@jest/globals';
-import { readToml } from '../../../../src/features/hooks/clients/read-toml.js';
+import { readToml } from '../../../../src/features/hooks/clients/read-settings.js';
 
 test('tables, arrays of tables, dotted keys and dates become JSON', () => {
   const text = `

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { pathsOfPatch, patchTextCall } from '../../../../src/features/hooks/dialects/patch-paths.js';
+import { pathsOfPatch, patchTextCall } from '../../../../src/features/hooks/dialects/tool-inputs.js';
 import { PATHS_MAX } from '../../../../src/features/hooks/native-tools.js';
 
 const patch = (...lines: readonly string[]): string => ['*** Begin Patch', ...lines, '*** End Patch'].join('\n');

@@ -4,9 +4,8 @@ import { describe, expect, test } from '@jest/globals';
 import type { CallRule } from '../../../../src/core/contract/policy/call-rules.js';
 import type { JudgedCall } from '../../../../src/core/policy/policy-features.js';
 import { decideCall } from '../../../../src/features/hooks/calls/call-decision.js';
-import { allowedInstead } from '../../../../src/features/hooks/gate/allowed-instead.js';
 import { contentOf } from '../../../../src/features/hooks/native-calls.js';
-import { denialReason } from '../../../../src/features/hooks/gate/hook-reasons.js';
+import { allowedInstead, denialReason } from '../../../../src/features/hooks/gate/hook-reasons.js';
 import { codingPolicy, codingRules } from '../../../fixtures/hooks/coding-rules.js';
 import { OPTION_TRICKS, PLAIN_COMMANDS, SHELL_TRICKS } from '../../../fixtures/hooks/shell-tricks.js';
 

@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import type { Profile } from '../../../../src/features/hooks/clients/client-facts.js';
-import { codexTrustHash, codexTrustKey } from '../../../../src/features/hooks/clients/codex-trust.js';
+import { codexTrustHash, codexTrustKey } from '../../../../src/features/hooks/clients/codex-settings.js';
 import type { Client } from '../../../../src/features/hooks/hook-event.js';
 import {
   applyInstall,

@@ -1,22 +1,20 @@
-// opencode: what lets a call pass without a decision. Its hook is a plugin; one that fails to load stops nothing.
+// The settings of opencode: opencode.json with comments, and a plugin. A plugin that fails to load stops nothing.
 
 import { sha256 } from '../../../core/contract/hash.js';
-import { isJsonObject, type Json, type JsonObject } from '../../../core/contract/json.js';
-import { noteFinding, bypassFinding, type ClientFacts, type ClientFinding, type SettingsFile } from './client-facts.js';
-import { commandLine, findHookCommand } from './hook-command-line.js';
-import { installRemedy, readSettings, versionFindings } from './findings.js';
-import { objectIn, textIn, type ReadSettings } from './hook-handlers.js';
-import { readCommentedObject, readJsonObject } from './read-commented-json.js';
-
-export function judgeOpencode(facts: ClientFacts): readonly ClientFinding[] {
-  const files = facts.files.filter(({ kind }) => kind === 'settings');
-  const { settings, findings } = readSettings(facts, files, readCommentedObject);
-  return [
-    ...findings,
-    ...(facts.profile === 'gate' ? judgeGate(facts, settings) : judgeStrong(settings)),
-    ...versionFindings(facts),
-  ];
-}
+import { isJsonObject, type Json } from '../../../core/contract/json.js';
+import {
+  noteFinding,
+  type ClientFacts,
+  type ClientFinding,
+  type SettingsFile,
+  type SettingsKind,
+} from './client-facts.js';
+import { folderIn } from './client-names.js';
+import { below, ofProject, ofUser, type ClientSettings } from './client-settings.js';
+import { BOTH_LEVELS, EditProblem, serverEditor, SHARED_MODE, without, type Editor } from './edit-settings.js';
+import { commandLine, findHookCommand, hookWords } from './hook-command-line.js';
+import { installRemedy, opening } from './judge-hooks.js';
+import { listIn, objectIn, readCommentedObject, readJsonObject, textIn, type ReadSettings } from './read-settings.js';
 
 function judgeGate(facts: ClientFacts, settings: readonly ReadSettings[]): readonly ClientFinding[] {
   const plugins = facts.files.filter(({ kind }) => kind === 'plugin').filter(isThere);
@@ -25,18 +23,13 @@ function judgeGate(facts: ClientFacts, settings: readonly ReadSettings[]): reado
     ...plugins.flatMap((plugin) => [...judgeOptions(facts, plugin), ...judgeDependency(facts, plugin)]),
     ...(facts.environment['OPENCODE_PURE'] === undefined
       ? []
-      : [
-          bypassFinding(
-            'opencode.plugins_disabled',
-            'OPENCODE_PURE keeps plugins from loading.',
-            'Remove the variable.',
-          ),
-        ]),
+      : [opening('opencode', 'plugins_disabled', 'OPENCODE_PURE keeps plugins from loading.', 'Remove the variable.')]),
     ...settings
-      .filter(({ settings: found }) => Array.isArray(found['plugin']) && found['plugin'].length > 0)
+      .filter(({ settings: found }) => listIn(found, 'plugin').length > 0)
       .map(({ file }) =>
-        bypassFinding(
-          'opencode.other_plugins',
+        opening(
+          'opencode',
+          'other_plugins',
           `${file.path} loads other plugins: they can change the input of a call after it was decided.`,
           'Remove them: no setting keeps a plugin from changing inputs.',
         ),
@@ -48,19 +41,14 @@ const isThere = ({ text, problem }: SettingsFile): boolean => text !== null || p
 
 function judgePlugins({ plugin_sha256 }: ClientFacts, plugins: readonly SettingsFile[]): readonly ClientFinding[] {
   if (plugins.length === 0)
-    return [
-      bypassFinding(
-        'opencode.plugin_missing',
-        'The plugin of Turnpike is not there: no call is decided.',
-        installRemedy('opencode'),
-      ),
-    ];
+    return [opening('opencode', 'plugin_missing', 'The plugin of Turnpike is not there: no call is decided.')];
   // Two plugins would decide each call twice, and a changed one may be the one that opencode loads.
   return plugins
     .filter(({ text }) => text === null || sha256(text) !== plugin_sha256)
     .map(({ path, problem }) =>
-      bypassFinding(
-        'opencode.plugin_changed',
+      opening(
+        'opencode',
+        'plugin_changed',
         `${path} ${problem ?? 'is not the plugin of this version of Turnpike'}: it may fail to load, and then stops nothing.`,
         installRemedy('opencode'),
       ),
@@ -75,8 +63,9 @@ function judgeOptions({ files }: ClientFacts, plugin: SettingsFile): readonly Cl
   if (found !== null && Array.isArray(words) && textIn(found, 'home') !== '' && isHook(words)) return [];
   if (Array.isArray(words))
     return [
-      bypassFinding(
-        'opencode.hook_command',
+      opening(
+        'opencode',
+        'hook_command',
         `The command in ${options?.path ?? ''} is not in the form that the installation writes: it may allow every call.`,
         installRemedy('opencode'),
       ),
@@ -116,8 +105,9 @@ function judgeStrong(settings: readonly ReadSettings[]): readonly ClientFinding[
   );
   if (permissions.length > 0 && permissions.every(isRight) && overrides.length === 0) return [];
   return [
-    bypassFinding(
-      'opencode.native_tools',
+    opening(
+      'opencode',
+      'native_tools',
       'permission does not deny everything but tools of Turnpike ("*": "deny", "turnpike_*": "allow"): native tools are left.',
       `${installRemedy('opencode')} Give it --profile strong, and remove permissions and tools of single agents.`,
     ),
@@ -127,7 +117,75 @@ function judgeStrong(settings: readonly ReadSettings[]): readonly ClientFinding[
 const isRight = (permission: Json): boolean =>
   isJsonObject(permission) &&
   permission['*'] === 'deny' &&
-  Object.keys(permission).every((key) => isOwnOr(permission, key));
+  Object.keys(permission).every((key) => permission[key] === 'deny' || key.startsWith('turnpike_'));
 
-const isOwnOr = (permission: JsonObject, key: string): boolean =>
-  permission[key] === 'deny' || key.startsWith('turnpike_');
+const PERMISSION = { '*': 'deny', 'turnpike_*': 'allow' } as const;
+
+/** Only tools of Turnpike's server. */
+const TOOLS_EDITOR = serverEditor(
+  { levels: BOTH_LEVELS, userFile: 'opencode.json', projectFile: 'opencode.json' },
+  'mcp',
+  (words) => ({ type: 'local', command: words, enabled: true }),
+  {
+    add: (settings) => {
+      if (settings['permission'] !== undefined) throw new EditProblem('has permissions already: remove them first');
+      return { ...settings, permission: PERMISSION };
+    },
+    remove: (settings) => {
+      const isOwn = JSON.stringify(settings['permission']) === JSON.stringify(PERMISSION);
+      return isOwn ? without(settings, 'permission') : settings;
+    },
+  },
+);
+
+/** A file next to the other plugins that has nothing but what an installation writes. */
+const pluginEditor = (name: string, textOf: Editor['add']): Editor => ({
+  levels: BOTH_LEVELS,
+  userFile: `plugins/${name}`,
+  projectFile: `.opencode/plugins/${name}`,
+  mode: SHARED_MODE,
+  add: textOf,
+  remove: () => null,
+});
+
+const FILES: readonly (readonly [SettingsKind, string])[] = [
+  ['settings', 'opencode.json'],
+  ['settings', 'opencode.jsonc'],
+  ['plugin', 'plugins/turnpike.js'],
+  ['plugin_options', 'plugins/turnpike.json'],
+  ['dependency', 'node_modules/@opencode-ai/plugin/package.json'],
+];
+const FOLDERS = ['command', 'agent', 'skill', 'mode', 'plugin', 'tool'].flatMap((name) => [name, `${name}s`]);
+
+export const OPENCODE_SETTINGS: ClientSettings = {
+  userFolder: (around) => `${folderIn(around, 'XDG_CONFIG_HOME') ?? `${around.userHome}/.config`}/opencode`,
+  files: [
+    ...FILES.map(([kind, name]) => ofUser(kind, name)),
+    ofProject('settings', 'opencode.json'),
+    ofProject('settings', 'opencode.jsonc'),
+    ...FILES.map(([kind, name]) => ofProject(kind, `.opencode/${name}`)),
+  ],
+  unhooked: {
+    repository: [...below('.opencode', FOLDERS), '.claude/skills', '.agents'],
+    readsAbove: true,
+    user: ({ userHome }, folder) => [
+      ...below(folder, FOLDERS),
+      ...below(`${userHome}/.opencode`, FOLDERS),
+      ...below(userHome, ['.claude/skills', '.agents/skills']),
+    ],
+    members: ['mcp', 'command', 'agent', 'formatter', 'lsp'],
+  },
+  readers: [['settings', readCommentedObject]],
+  judgeGate,
+  judgeStrong: (_, settings) => judgeStrong(settings),
+  editors: {
+    gate: [
+      pluginEditor('turnpike.js', (_text, { plugin }) => plugin),
+      pluginEditor(
+        'turnpike.json',
+        (_text, target) => `${JSON.stringify({ home: target.home, hook: hookWords(target) }, null, 2)}\n`,
+      ),
+    ],
+    strong: [TOOLS_EDITOR],
+  },
+};
