@@ -144,7 +144,7 @@ export function listCountFiles(folder: string): readonly string[] {
 }
 
 /** The path by which two processes name one home, whether it exists or not. */
-export function canonicalHome(home: string): string {
+function canonicalHome(home: string): string {
   try {
     return realpathSync(home);
   } catch {

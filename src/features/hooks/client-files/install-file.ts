@@ -118,7 +118,7 @@ export function checkPlace(path: string, root: string): void {
 }
 
 /** The nearest folder that exists. */
-export function existingFolder(folder: string): string {
+function existingFolder(folder: string): string {
   return lstatSync(folder, { throwIfNoEntry: false }) === undefined ? existingFolder(dirname(folder)) : folder;
 }
 

@@ -7,7 +7,7 @@ import { readRegularSync } from '../../../system/files/open-file.js';
 import { errorCode } from '../../../system/error-code.js';
 
 /** Far more than any settings. */
-export const SETTINGS_BYTES_MAX = 1_048_576;
+const SETTINGS_BYTES_MAX = 1_048_576;
 
 /** A file as it was read. */
 export interface ClientFile {

@@ -1,7 +1,7 @@
 // The settings of Claude Code: settings.json of several levels. A hook that fails stops a call only with `onFailure`.
 
 import type { JsonObject } from '../../../core/contract/json.js';
-import { noteFinding, type ClientFacts, type ClientFinding } from './client-facts.js';
+import type { ClientFacts, ClientFinding } from './client-facts.js';
 import { folderIn, type ClientSurroundings } from './client-names.js';
 import { below, managed, ofProject, ofUser, type ClientSettings, type FilePlace } from './client-settings.js';
 import {
@@ -16,13 +16,18 @@ import {
 } from './edit-settings.js';
 import { CLIENT_TIMEOUT_S, commandLine, hookWords } from './hook-command-line.js';
 import {
+  END,
+  findingIf,
   installRemedy,
   isInstalledCommand,
   judgeHooks,
+  note,
   opening,
   otherCommand,
   otherMembers,
+  OUTCOMES,
   SOME_TOOLS,
+  START,
   type HookForm,
 } from './judge-hooks.js';
 import { listIn, objectIn, readJsonObject, type ReadSettings } from './read-settings.js';
@@ -49,8 +54,9 @@ const HTTP_MEMBERS = ['type', 'url', 'timeout', 'onFailure', 'statusMessage', 'h
 
 const isHttp = (handler: JsonObject): boolean => handler['type'] === 'http';
 
-const HTTP_UNCOUNTED = noteFinding(
-  'claude.http_uncounted',
+const HTTP_UNCOUNTED = note(
+  'claude-code',
+  'http_uncounted',
   'Its hook uses HTTP: calls that it denies while the service is away are counted nowhere.',
   'Install the hook as a command, which counts them, where nothing keeps you from it.',
 );
@@ -65,18 +71,10 @@ const HOOKS: HookForm = {
     otherMembers(['matcher', 'hooks'], (handler) => (isHttp(handler) ? HTTP_MEMBERS : COMMAND_MEMBERS)),
   ],
   reported: [
-    ['PostToolUse', 'outcomes_unreported', 'There is no hook for PostToolUse: outcomes of calls stay unknown.'],
-    [
-      'PostToolUseFailure',
-      'failures_unreported',
-      'There is no hook for PostToolUseFailure: outcomes of failed calls stay unknown.',
-    ],
-    [
-      'SessionStart',
-      'start_unreported',
-      'There is no hook for SessionStart: the client is checked at the first call only, and never if that uses HTTP.',
-    ],
-    ['SessionEnd', 'end_unreported', 'There is no hook for SessionEnd: a session stays open until its idle time ends.'],
+    ['PostToolUse', ...OUTCOMES],
+    ['PostToolUseFailure', 'failures_unreported', 'outcomes of failed calls stay unknown'],
+    ['SessionStart', START[0], `${START[1]}, and never if that uses HTTP`],
+    ['SessionEnd', ...END],
   ],
   isManagedOnly: (settings) =>
     settings.some(({ file, settings: found }) => file.level === 'managed' && found['allowManagedHooksOnly'] === true),
@@ -84,7 +82,11 @@ const HOOKS: HookForm = {
     settings['disableAllHooks'] === undefined || settings['disableAllHooks'] === false
       ? null
       : [`${file.path} has disableAllHooks.`, 'Remove disableAllHooks from it.'],
-  noteOf: (own) => (own.some(({ handler }) => isHttp(handler)) ? HTTP_UNCOUNTED : null),
+  notesOf: (own) =>
+    findingIf(
+      own.some(({ handler }) => isHttp(handler)),
+      HTTP_UNCOUNTED,
+    ),
   others: 'all',
 };
 
@@ -138,21 +140,22 @@ function judgeStrong({ files }: ClientFacts, settings: readonly ReadSettings[]):
   const found = readJsonObject(servers?.text ?? '');
   const remedy = `${installRemedy('claude-code')} Give it --profile strong.`;
   return [
-    ...(left.length === 0
-      ? []
-      : [
-          opening(
-            'claude-code',
-            'native_tools',
-            `The settings deny not every native tool: ${left.join(', ')} are left.`,
-            remedy,
-          ),
-        ]),
-    ...(Object.hasOwn(objectIn(found ?? {}, 'mcpServers'), 'turnpike')
-      ? []
-      : [noteFinding('claude.server_missing', 'No .mcp.json of the project has the server "turnpike".', remedy)]),
-    noteFinding(
-      'claude.tools_flag',
+    ...findingIf(
+      left.length > 0,
+      opening(
+        'claude-code',
+        'native_tools',
+        `The settings deny not every native tool: ${left.join(', ')} are left.`,
+        remedy,
+      ),
+    ),
+    ...findingIf(
+      !Object.hasOwn(objectIn(found ?? {}, 'mcpServers'), 'turnpike'),
+      note('claude-code', 'server_missing', 'No .mcp.json of the project has the server "turnpike".', remedy),
+    ),
+    note(
+      'claude-code',
+      'tools_flag',
       'Settings deny tools by their names; a later version may have others.',
       'Start it as `claude --tools "" --strict-mcp-config --mcp-config .mcp.json`, which leaves only tools of that file.',
     ),

@@ -1,26 +1,22 @@
 // The settings of Cline: an executable for each event. It stops a call only if that writes a body.
 
-import { noteFinding, type ClientFacts, type ClientFinding, type SettingsFile } from './client-facts.js';
+import type { ClientFacts, ClientFinding, SettingsFile } from './client-facts.js';
 import { below, ofUser, type ClientSettings } from './client-settings.js';
 import { EditProblem, type Editor } from './edit-settings.js';
 import { CLINE_SCRIPT, clineScript, findHookCommand, hookWords, mentionsHook } from './hook-command-line.js';
-import { hookForm, hookMissing, installRemedy } from './judge-hooks.js';
+import { findingIf, hookForm, hookMissing, missingNote, note } from './judge-hooks.js';
 
 function judgeScripts({ files }: ClientFacts): readonly ClientFinding[] {
   const outcome = files.find(({ path }) => path.endsWith('/PostToolUse'));
   return [
     ...judgeScript(files.find(({ path }) => path.endsWith('/PreToolUse'))),
-    ...(outcome?.text == null
-      ? [
-          noteFinding(
-            'cline.outcomes_unreported',
-            'There is no hook PostToolUse: outcomes stay unknown.',
-            installRemedy('cline'),
-          ),
-        ]
-      : []),
-    noteFinding(
-      'cline.reason_not_told',
+    ...findingIf(
+      outcome?.text == null,
+      missingNote('cline', 'outcomes_unreported', 'PostToolUse: outcomes stay unknown'),
+    ),
+    note(
+      'cline',
+      'reason_not_told',
       'Cline ends its run after a denied call, and does not give the reason to the model.',
       'Expect that a denial ends the work of Cline.',
     ),
@@ -33,10 +29,11 @@ function judgeScript(script: SettingsFile | undefined): readonly ClientFinding[]
   const isRight = script.problem === null && isClineScript(script.text ?? '');
   const wrong = 'is not the script that was installed: its failures stop nothing';
   return [
-    ...(isRight ? [] : [hookForm('cline', 'hook_fails_open', script, wrong)]),
-    ...(script.text !== null && !script.executable
-      ? [hookForm('cline', 'hook_not_executable', script, 'is not executable, so Cline does not run it')]
-      : []),
+    ...findingIf(!isRight, hookForm('cline', 'hook_fails_open', script, wrong)),
+    ...findingIf(
+      script.text !== null && !script.executable,
+      hookForm('cline', 'hook_not_executable', script, 'is not executable, so Cline does not run it'),
+    ),
   ];
 }
 

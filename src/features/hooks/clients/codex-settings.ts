@@ -3,7 +3,7 @@
 
 import { sha256 } from '../../../core/contract/hash.js';
 import { type Json, type JsonObject, canonicalJson } from '../../../core/contract/json.js';
-import { noteFinding, type ClientFacts, type ClientFinding } from './client-facts.js';
+import type { ClientFacts, ClientFinding } from './client-facts.js';
 import { folderIn } from './client-names.js';
 import { below, managed, ofProject, ofUser, type ClientSettings } from './client-settings.js';
 import {
@@ -17,15 +17,19 @@ import {
 } from './edit-settings.js';
 import { CLIENT_TIMEOUT_S, commandLine, hookWords, wrappedLine } from './hook-command-line.js';
 import {
+  findingIf,
   installRemedy,
   isInstalledCommand,
   judgeHooks,
   lateTimeout,
   NOT_WRAPPED,
+  note,
   opening,
   otherCommand,
   otherMembers,
+  OUTCOMES,
   SOME_TOOLS,
+  START,
   type HookForm,
   type HookHandler,
 } from './judge-hooks.js';
@@ -50,12 +54,8 @@ const HOOKS: HookForm = {
   ],
   judgeFurther: judgeTrust,
   reported: [
-    ['PostToolUse', 'outcomes_unreported', 'There is no hook for PostToolUse: outcomes of calls stay unknown.'],
-    [
-      'SessionStart',
-      'start_unreported',
-      'There is no hook for SessionStart: the client is checked at the first call only.',
-    ],
+    ['PostToolUse', ...OUTCOMES],
+    ['SessionStart', ...START],
   ],
   switchedOff: ({ file, settings }) =>
     file.kind === 'settings' && objectIn(settings, 'features')['hooks'] === false
@@ -149,18 +149,18 @@ function judgeStrong({ project }: ClientFacts, read: readonly ReadSettings[]): r
   const isReadOnly = modes.length > 0 && modes.every((mode) => mode === 'read-only');
   return [
     ...judgeShell(settings),
-    ...(isReadOnly
-      ? []
-      : [
-          opening(
-            'codex',
-            'native_tools',
-            'The sandbox is not read-only: apply_patch can change files.',
-            'Set `sandbox_mode = "read-only"` in config.toml.',
-          ),
-        ]),
-    noteFinding(
-      'codex.not_wholly',
+    ...findingIf(
+      !isReadOnly,
+      opening(
+        'codex',
+        'native_tools',
+        'The sandbox is not read-only: apply_patch can change files.',
+        'Set `sandbox_mode = "read-only"` in config.toml.',
+      ),
+    ),
+    note(
+      'codex',
+      'not_wholly',
       'Codex cannot switch off all of its own tools: view_image and tool_search stay, and apply_patch is offered and fails.',
       'Use the profile gate with it, or accept that it reads images.',
     ),

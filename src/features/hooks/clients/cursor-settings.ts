@@ -18,7 +18,8 @@ const HOOKS: HookForm = {
     otherCommand(({ command }) => command !== null),
     otherMembers(MEMBERS, () => MEMBERS),
   ],
-  reported: [['postToolUse', 'outcomes_unreported', 'There is no hook postToolUse: outcomes stay unknown.']],
+  reported: [['postToolUse', 'outcomes_unreported', 'outcomes stay unknown']],
+  inNote: (event) => event,
   isFlat: true,
 };
 

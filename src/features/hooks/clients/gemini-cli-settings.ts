@@ -1,7 +1,7 @@
 // The settings of Gemini CLI: settings.json, with comments. It stops a call only after code 2 with a message.
 
 import type { Json, JsonObject } from '../../../core/contract/json.js';
-import { noteFinding, type ClientFinding } from './client-facts.js';
+import type { ClientFinding } from './client-facts.js';
 import { folderIn } from './client-names.js';
 import { below, managed, ofProject, ofUser, type ClientSettings } from './client-settings.js';
 import {
@@ -15,15 +15,20 @@ import {
 } from './edit-settings.js';
 import { CLIENT_TIMEOUT_S, commandLine, hookWords, wrappedLine } from './hook-command-line.js';
 import {
+  END,
+  findingIf,
   installRemedy,
   isInstalledCommand,
   judgeHooks,
   lateTimeout,
   NOT_WRAPPED,
+  note,
   opening,
   otherCommand,
   otherMembers,
+  OUTCOMES,
   SOME_TOOLS,
+  START,
   type HookForm,
 } from './judge-hooks.js';
 import { listIn, objectIn, readCommentedObject, textIn, type ReadSettings } from './read-settings.js';
@@ -50,13 +55,9 @@ const HOOKS: HookForm = {
     otherMembers(['matcher', 'hooks', 'sequential'], () => ['type', 'command', 'timeout', 'name', 'description']),
   ],
   reported: [
-    ['AfterTool', 'outcomes_unreported', 'There is no hook for AfterTool: outcomes of calls stay unknown.'],
-    [
-      'SessionStart',
-      'start_unreported',
-      'There is no hook for SessionStart: the client is checked at the first call only.',
-    ],
-    ['SessionEnd', 'end_unreported', 'There is no hook for SessionEnd: a session stays open until its idle time ends.'],
+    ['AfterTool', ...OUTCOMES],
+    ['SessionStart', ...START],
+    ['SessionEnd', ...END],
   ],
   // The switches of several versions: any of them may apply.
   switchedOff: ({ file, settings }) =>
@@ -68,14 +69,16 @@ const HOOKS: HookForm = {
       ? [`${file.path} switches hooks off.`, 'Remove that setting.']
       : null,
   // Gemini CLI ignores the settings of a folder that its user has not trusted.
-  noteOf: (own, settings) =>
-    own.length === 0 || own.some(({ file }) => file.level !== 'project') || settings.some(trustsEveryFolder)
-      ? null
-      : noteFinding(
-          'gemini.folder_trust',
-          'The hook is in the settings of the project, which Gemini CLI ignores in a folder that is not trusted.',
-          'Trust the folder, or run `turnpike agents install gemini-cli --level user`.',
-        ),
+  notesOf: (own, settings) =>
+    findingIf(
+      own.length > 0 && own.every(({ file }) => file.level === 'project') && !settings.some(trustsEveryFolder),
+      note(
+        'gemini-cli',
+        'folder_trust',
+        'The hook is in the settings of the project, which Gemini CLI ignores in a folder that is not trusted.',
+        'Trust the folder, or run `turnpike agents install gemini-cli --level user`.',
+      ),
+    ),
   others: 'run',
 };
 

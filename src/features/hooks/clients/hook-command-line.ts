@@ -7,7 +7,7 @@ import type { Client } from '../hook-event.js';
  * How long the shell waits for the hook, and the client for the shell, in seconds. Each is longer than the time inside:
  * `turnpike hook` itself waits 8 seconds.
  */
-export const WRAPPER_TIMEOUT_S = 10;
+const WRAPPER_TIMEOUT_S = 10;
 export const CLIENT_TIMEOUT_S = 15;
 
 /** What the configuration of a client says to the hook. */
@@ -105,7 +105,7 @@ export const quoteWord = (word: string): string =>
 const PIECE = /'([^']*)'|"([^"$`\\!]*)"|\\(')|([\w@%+=:,./-]+)|( +)/gy;
 
 /** The words of a line of such parts; null for any other line. */
-export function shellWords(line: string): readonly string[] | null {
+function shellWords(line: string): readonly string[] | null {
   const words: string[] = [];
   let word: string | null = null;
   let read = 0;

@@ -3,11 +3,11 @@
 import { isJsonObject, type Json } from '../../../core/contract/json.js';
 import { itemsText } from '../comparisons/missing-comparisons.js';
 import type { Client } from '../hook-event.js';
-import { noteFinding, type ClientFacts, type ClientFinding, type SettingsFile } from './client-facts.js';
+import type { ClientFacts, ClientFinding, SettingsFile } from './client-facts.js';
 import { CLIENT_NAMES } from './client-names.js';
 import { CLIENT_SETTINGS } from './clients.js';
 import { CLINE_SCRIPT, commandLine, findHookCommand, HOOK_PROGRAM } from './hook-command-line.js';
-import { findingId, opening } from './judge-hooks.js';
+import { findingIf, note, opening } from './judge-hooks.js';
 import { readByName, type ReadSettings } from './read-settings.js';
 
 /** The findings about a client, those that open the gate first. */
@@ -30,16 +30,15 @@ export function judgeClient(facts: ClientFacts): readonly ClientFinding[] {
 
 /** Without a known setting that switches off the native tools, a client has no strong profile. */
 const noStrongProfile = ({ client, profile }: ClientFacts): readonly ClientFinding[] =>
-  profile === 'gate'
-    ? []
-    : [
-        opening(
-          client,
-          'native_tools',
-          `No setting is known that switches off the native tools of ${client}.`,
-          'Use the profile gate with it.',
-        ),
-      ];
+  findingIf(
+    profile === 'strong',
+    opening(
+      client,
+      'native_tools',
+      `No setting is known that switches off the native tools of ${client}.`,
+      'Use the profile gate with it.',
+    ),
+  );
 
 /** Reads the settings files, and finds those that cannot be read: nothing is known of what they switch off. */
 function readSettings({ client, files }: ClientFacts): {
@@ -74,7 +73,7 @@ function versionFindings({ client, version }: ClientFacts): readonly ClientFindi
       ? `The hooks of ${client} were never measured, only read about.`
       : `The hooks were measured with ${client} ${measured}; this is ${version ?? 'an unknown version'}.`;
   const remedy = 'Try that a denied call is not executed before you rely on it (docs/trust.md).';
-  return [noteFinding(findingId(client, 'not_measured'), text, remedy)];
+  return [note(client, 'not_measured', text, remedy)];
 }
 
 /** A command that starts the hook. */
@@ -150,16 +149,16 @@ const NAMES_MAX = 8;
 const itemFindings = ({ client, repository, user, looked_at_all }: ClientFacts): readonly ClientFinding[] => [
   ...itemsFinding(client, 'repository', repository),
   ...itemsFinding(client, 'user', user),
-  ...(looked_at_all
-    ? []
-    : [
-        noteFinding(
-          findingId(client, 'folders'),
-          'The project has more or deeper folders than are looked at, links to others, or some that cannot be read: ' +
-            'what they have that runs without a hook is not known.',
-          'Start the client in a smaller folder, or look at them yourself.',
-        ),
-      ]),
+  ...findingIf(
+    !looked_at_all,
+    note(
+      client,
+      'folders',
+      'The project has more or deeper folders than are looked at, links to others, or some that cannot be read: ' +
+        'what they have that runs without a hook is not known.',
+      'Start the client in a smaller folder, or look at them yourself.',
+    ),
+  ),
 ];
 
 const itemsFinding = (
@@ -167,12 +166,12 @@ const itemsFinding = (
   whose: 'repository' | 'user',
   items: readonly string[],
 ): readonly ClientFinding[] =>
-  items.length === 0
-    ? []
-    : [
-        noteFinding(
-          findingId(client, whose === 'user' ? 'user_items' : whose),
-          `${itemsText(whose, items.length, items.slice(0, NAMES_MAX))}: no call of theirs is decided.`,
-          'Read them before you start the client, and remove those that you do not need.',
-        ),
-      ];
+  findingIf(
+    items.length > 0,
+    note(
+      client,
+      whose === 'user' ? 'user_items' : whose,
+      `${itemsText(whose, items.length, items.slice(0, NAMES_MAX))}: no call of theirs is decided.`,
+      'Read them before you start the client, and remove those that you do not need.',
+    ),
+  );

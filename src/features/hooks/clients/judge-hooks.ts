@@ -3,7 +3,7 @@
 
 import type { JsonObject } from '../../../core/contract/json.js';
 import type { Client } from '../hook-event.js';
-import { bypassFinding, noteFinding, type ClientFinding, type SettingsFile } from './client-facts.js';
+import type { ClientFinding, SettingsFile } from './client-facts.js';
 import { CLIENT_NAMES } from './client-names.js';
 import { findHookCommand, mentionsHook, type FoundCommand } from './hook-command-line.js';
 import { objectIn, objectsIn, textIn, type ReadSettings } from './read-settings.js';
@@ -17,8 +17,10 @@ export interface HookForm {
   readonly checks: readonly HookCheck[];
   /** What else may be wrong with a handler. */
   readonly judgeFurther?: (found: HookHandler, settings: readonly ReadSettings[]) => readonly ClientFinding[];
-  /** Further events, with the id and the text of the note if there is no hook for one: then the ledger knows less. */
-  readonly reported: readonly (readonly [event: string, id: string, text: string])[];
+  /** Further events, with the id of the note and the effect if there is no hook for one: then the ledger knows less. */
+  readonly reported: readonly (readonly [event: string, id: string, effect: string])[];
+  /** How a note about such an event names it; absent: `for EVENT`. */
+  readonly inNote?: (event: string) => string;
   /** Whether an event has handlers without groups. */
   readonly isFlat?: true;
   /** Whether settings of the administrator switch off all hooks but theirs. */
@@ -26,7 +28,7 @@ export interface HookForm {
   /** A file that switches hooks off: what it does, and the remedy. */
   readonly switchedOff?: (read: ReadSettings) => readonly [text: string, remedy: string] | null;
   /** Notes about the hooks that were found. */
-  readonly noteOf?: (own: readonly HookHandler[], settings: readonly ReadSettings[]) => ClientFinding | null;
+  readonly notesOf?: (own: readonly HookHandler[], settings: readonly ReadSettings[]) => readonly ClientFinding[];
   /**
    * Which other hooks of the event are found, because each can change the input after the decision: those that the
    * client runs, or all; absent: the client runs none that can.
@@ -51,6 +53,11 @@ export type HookCheck = readonly [
   text: string,
   isWrong: (found: HookHandler, settings: readonly ReadSettings[]) => boolean,
 ];
+
+/** Events that several clients have under their own names. */
+export const OUTCOMES = ['outcomes_unreported', 'outcomes of calls stay unknown'] as const;
+export const START = ['start_unreported', 'the client is checked at the first call only'] as const;
+export const END = ['end_unreported', 'a session stays open until its idle time ends'] as const;
 
 export const SOME_TOOLS: HookCheck = [
   'hook_matcher',
@@ -101,24 +108,23 @@ export const otherMembers = (
 
 /** What is wrong with the hooks of a client. Of several hooks, one that is right is enough. */
 export function judgeHooks(form: HookForm, settings: readonly ReadSettings[]): readonly ClientFinding[] {
-  const { client, event, others } = form;
+  const { client, event, others, inNote = (name: string) => `for ${name}` } = form;
   const isManagedOnly = form.isManagedOnly?.(settings) ?? false;
   const run = settings.filter(({ file }) => !isManagedOnly || file.level === 'managed');
   const own = ownHandlers(form, run, event);
   const [problems] = own
     .map((found) => problemsOf(form, found, settings))
     .sort((one, other) => one.length - other.length);
-  const note = form.noteOf?.(own, settings) ?? null;
   return [
     ...settings.flatMap((read) => {
-      const [text, remedy] = form.switchedOff?.(read) ?? [];
-      return text === undefined || remedy === undefined ? [] : [opening(client, 'hooks_disabled', text, remedy)];
+      const off = form.switchedOff?.(read) ?? null;
+      return off === null ? [] : [opening(client, 'hooks_disabled', ...off)];
     }),
     ...(problems ?? [hookMissing(client, event)]),
-    ...(note === null ? [] : [note]),
+    ...(form.notesOf?.(own, settings) ?? []),
     ...form.reported
       .filter(([name]) => ownHandlers(form, run, name).length === 0)
-      .map(([, id, text]) => noteFinding(findingId(client, id), text, installRemedy(client))),
+      .map(([name, id, effect]) => missingNote(client, id, `${inNote(name)}: ${effect}`)),
     ...(others === undefined ? [] : otherHooks(form, others === 'all' ? settings : run)),
   ];
 }
@@ -178,13 +184,34 @@ const hasOwnCommand = (client: Client, handler: JsonObject): boolean =>
 /** Whether a text has the route of the hook over HTTP. */
 export const mentionsRoute = (text: string, client: Client): boolean => text.includes(`/api/v1/hooks/${client}`);
 
-export const findingId = (client: Client, id: string): string => `${CLIENT_NAMES[client].prefix}.${id}`;
-
 export const installRemedy = (client: Client): string => `Run \`turnpike agents install ${client}\`.`;
 
-/** A finding of a client that opens the gate. */
-export const opening = (client: Client, id: string, text: string, remedy = installRemedy(client)): ClientFinding =>
-  bypassFinding(findingId(client, id), text, remedy);
+/** A finding of a client that opens the gate. Without a remedy, it is the installation. */
+export const opening = (
+  client: Client,
+  id: string,
+  message: string,
+  remedy = installRemedy(client),
+): ClientFinding => ({
+  id: findingId(client, id),
+  severity: 'opens',
+  message,
+  remedy,
+});
+
+/** A finding of a client that is worth knowing. */
+export const note = (client: Client, id: string, message: string, remedy = installRemedy(client)): ClientFinding => ({
+  id: findingId(client, id),
+  severity: 'note',
+  message,
+  remedy,
+});
+
+const findingId = (client: Client, id: string): string => `${CLIENT_NAMES[client].prefix}.${id}`;
+
+/** A list of the finding if it applies, else of none. */
+export const findingIf = (applies: boolean, finding: ClientFinding): readonly ClientFinding[] =>
+  applies ? [finding] : [];
 
 export const hookMissing = (client: Client, event: string): ClientFinding =>
   opening(
@@ -192,6 +219,10 @@ export const hookMissing = (client: Client, event: string): ClientFinding =>
     'hook_missing',
     `No settings of ${client} have the hook of Turnpike for ${event}: no call is decided.`,
   );
+
+/** @param which the event, and the effect */
+export const missingNote = (client: Client, id: string, which: string): ClientFinding =>
+  note(client, id, `There is no hook ${which}.`);
 
 /** The hook exists, in a form that could let calls pass. */
 export const hookForm = (client: Client, id: string, { path }: SettingsFile, why: string): ClientFinding =>

@@ -2,18 +2,12 @@
 
 import { sha256 } from '../../../core/contract/hash.js';
 import { isJsonObject, type Json } from '../../../core/contract/json.js';
-import {
-  noteFinding,
-  type ClientFacts,
-  type ClientFinding,
-  type SettingsFile,
-  type SettingsKind,
-} from './client-facts.js';
+import type { ClientFacts, ClientFinding, SettingsFile, SettingsKind } from './client-facts.js';
 import { folderIn } from './client-names.js';
 import { below, ofProject, ofUser, type ClientSettings } from './client-settings.js';
 import { BOTH_LEVELS, EditProblem, serverEditor, SHARED_MODE, without, type Editor } from './edit-settings.js';
 import { commandLine, findHookCommand, hookWords } from './hook-command-line.js';
-import { installRemedy, opening } from './judge-hooks.js';
+import { findingIf, installRemedy, note, opening } from './judge-hooks.js';
 import { listIn, objectIn, readCommentedObject, readJsonObject, textIn, type ReadSettings } from './read-settings.js';
 
 function judgeGate(facts: ClientFacts, settings: readonly ReadSettings[]): readonly ClientFinding[] {
@@ -21,9 +15,10 @@ function judgeGate(facts: ClientFacts, settings: readonly ReadSettings[]): reado
   return [
     ...judgePlugins(facts, plugins),
     ...plugins.flatMap((plugin) => [...judgeOptions(facts, plugin), ...judgeDependency(facts, plugin)]),
-    ...(facts.environment['OPENCODE_PURE'] === undefined
-      ? []
-      : [opening('opencode', 'plugins_disabled', 'OPENCODE_PURE keeps plugins from loading.', 'Remove the variable.')]),
+    ...findingIf(
+      facts.environment['OPENCODE_PURE'] !== undefined,
+      opening('opencode', 'plugins_disabled', 'OPENCODE_PURE keeps plugins from loading.', 'Remove the variable.'),
+    ),
     ...settings
       .filter(({ settings: found }) => listIn(found, 'plugin').length > 0)
       .map(({ file }) =>
@@ -50,7 +45,6 @@ function judgePlugins({ plugin_sha256 }: ClientFacts, plugins: readonly Settings
         'opencode',
         'plugin_changed',
         `${path} ${problem ?? 'is not the plugin of this version of Turnpike'}: it may fail to load, and then stops nothing.`,
-        installRemedy('opencode'),
       ),
     );
 }
@@ -67,16 +61,9 @@ function judgeOptions({ files }: ClientFacts, plugin: SettingsFile): readonly Cl
         'opencode',
         'hook_command',
         `The command in ${options?.path ?? ''} is not in the form that the installation writes: it may allow every call.`,
-        installRemedy('opencode'),
       ),
     ];
-  return [
-    noteFinding(
-      'opencode.plugin_options',
-      'The options of the plugin are missing: it denies every call.',
-      installRemedy('opencode'),
-    ),
-  ];
+  return [note('opencode', 'plugin_options', 'The options of the plugin are missing: it denies every call.')];
 }
 
 const isHook = (words: readonly Json[]): boolean =>
@@ -88,8 +75,9 @@ function judgeDependency({ files, version }: ClientFacts, plugin: SettingsFile):
   const found = dependency?.text == null ? null : readJsonObject(dependency.text);
   if (found !== null && (version === null || found['version'] === version)) return [];
   return [
-    noteFinding(
-      'opencode.dependencies',
+    note(
+      'opencode',
+      'dependencies',
       `The package @opencode-ai/plugin${version === null ? '' : ` ${version}`} is not in the folder of the plugin: opencode waits for it at its start.`,
       'Start opencode once with a network, or install the package there.',
     ),

@@ -36,9 +36,8 @@ export const pendingReason = ({ run_id, step_index }: StepTrace): string =>
 function explained(call: JudgedCall, policy: Policy, lane_id: string): string {
   const lane = policy.lanes.get(lane_id);
   if (lane?.calls === undefined) return REFUSED_AS_A_WHOLE;
-  const rules = lane;
-  const refused = refusedText(rules, call);
-  return refused === null ? REFUSED_AS_A_WHOLE : `${refused} ${allowedText(rules, call, policy, lane_id)}`;
+  const refused = refusedText(lane, call);
+  return refused === null ? REFUSED_AS_A_WHOLE : `${refused} ${allowedText(lane, call, policy, lane_id)}`;
 }
 
 const REFUSED_AS_A_WHOLE = 'It was refused as a whole: no call rule refuses a part of it.';

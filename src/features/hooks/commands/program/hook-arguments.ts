@@ -20,18 +20,8 @@ export interface HookArguments {
 }
 
 /** The names of the options, each with a value. */
-export const HOOK_OPTIONS = [
-  'home',
-  'project',
-  'actor',
-  'person',
-  'role',
-  'lane',
-  'case',
-  'timeout',
-  'pending',
-] as const;
-type HookOption = (typeof HOOK_OPTIONS)[number];
+const OPTIONS = ['home', 'project', 'actor', 'person', 'role', 'lane', 'case', 'timeout', 'pending'] as const;
+type HookOption = (typeof OPTIONS)[number];
 
 /** Shorter than the time that `turnpike agents install` gives each client. */
 export const HOOK_TIMEOUT_MS = 8_000;
@@ -40,7 +30,7 @@ export const HOOK_TIMEOUT_MS = 8_000;
 export function hookArguments([client = '', ...rest]: readonly string[]): HookArguments {
   const values = new Map<HookOption, string>();
   for (let at = 0; at < rest.length; at += 2) {
-    const name = HOOK_OPTIONS.find((known) => `--${known}` === rest[at]);
+    const name = OPTIONS.find((known) => `--${known}` === rest[at]);
     const value = rest[at + 1];
     if (name === undefined || value === undefined)
       throw new Error(`${rest[at] ?? ''} is no option with a value of turnpike hook`);

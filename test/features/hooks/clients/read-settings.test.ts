@@ -1,7 +1,7 @@
-// TOML of Codex as a JSON object.
+// Settings of clients as JSON objects: TOML, and JSON with comments.
 
 import { expect, test } from '@jest/globals';
-import { readToml } from '../../../../src/features/hooks/clients/read-settings.js';
+import { readCommentedObject, readToml } from '../../../../src/features/hooks/clients/read-settings.js';
 
 test('tables, arrays of tables, dotted keys and dates become JSON', () => {
   const text = `
@@ -39,4 +39,19 @@ test.each([
   ['no TOML', '{ "a": 1 }'],
 ])('%s makes the file unreadable', (_name, text) => {
   expect(readToml(text)).toBe(null);
+});
+
+test.each([
+  ['comments', '{ // one\n "a": /* two\n */ 1 }', { a: 1 }],
+  ['an open comment at the end', '{"a":1} /* x', { a: 1 }],
+  ['commas before brackets', '{"a":[1, 2,\n],}', { a: [1, 2] }],
+  ['texts that look like comments', '{"a":"// x","b":"/* y"}', { a: '// x', b: '/* y' }],
+  ['texts with brackets behind a comma', '{"a":["x", "{y,z}"],"b]":1}', { a: ['x', '{y,z}'], 'b]': 1 }],
+  ['an escaped quote', String.raw`{"a":"\"// x"}`, { a: '"// x' }],
+])('%s are read as the client reads them', (_name, text, found) => {
+  expect(readCommentedObject(text)).toEqual(found);
+});
+
+test.each(['{"a":1,,}', '{,}', '{"a":1', '[1]', '{"a":"x'])('%s is no object', (text) => {
+  expect(readCommentedObject(text)).toBe(null);
 });
