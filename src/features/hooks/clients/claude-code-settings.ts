@@ -13,7 +13,7 @@ import {
   serverEditor,
   type Editor,
   type InstallTarget,
-} from './edit-settings.js';
+} from './editor.js';
 import { CLIENT_TIMEOUT_S, commandLine, hookWords } from './hook-command-line.js';
 import {
   END,

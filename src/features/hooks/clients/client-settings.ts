@@ -1,6 +1,6 @@
-// What the settings of a client are: where they are, how they are judged and edited, and what runs there without a hook.
-// Each client has them in a file of its own (`codex-settings.ts`); `judge-client.ts`, `edit-settings.ts` and
-// `unhooked-items.ts` work by them.
+// What the settings of a client are: where they are, how they are judged and edited, and what runs there without a
+// hook. Each client has them in a file of its own (`codex-settings.ts`); `judge-client.ts`, `editor.ts` and
+// `client-places.ts` work by them.
 
 import type { JsonObject } from '../../../core/contract/json.js';
 import type {
@@ -12,7 +12,7 @@ import type {
   SettingsPlace,
 } from './client-facts.js';
 import { folderIn, type ClientSurroundings } from './client-names.js';
-import type { Editor } from './edit-settings.js';
+import type { Editor } from './editor.js';
 import type { ReadSettings } from './read-settings.js';
 
 export interface ClientSettings {

@@ -2,7 +2,7 @@
 
 import type { ClientFacts, ClientFinding, SettingsFile } from './client-facts.js';
 import { below, ofUser, type ClientSettings } from './client-settings.js';
-import { EditProblem, type Editor } from './edit-settings.js';
+import { EditProblem, type Editor } from './editor.js';
 import { CLINE_SCRIPT, clineScript, findHookCommand, hookWords, mentionsHook } from './hook-command-line.js';
 import { findingIf, hookForm, hookMissing, missingNote, note } from './judge-hooks.js';
 

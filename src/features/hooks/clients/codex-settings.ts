@@ -1,5 +1,5 @@
-// The settings of Codex: config.toml and hooks.json. It runs no hook that its user has not trusted, without a word about
-// it; and no hook sees what a model types into a shell that a call has opened.
+// The settings of Codex: config.toml and hooks.json. It runs no hook that its user has not trusted, without a word
+// about it; and no hook sees what a model types into a shell that a call has opened.
 
 import { sha256 } from '../../../core/contract/hash.js';
 import { type Json, type JsonObject, canonicalJson } from '../../../core/contract/json.js';
@@ -14,7 +14,7 @@ import {
   serverWords,
   type Editor,
   type InstallTarget,
-} from './edit-settings.js';
+} from './editor.js';
 import { CLIENT_TIMEOUT_S, commandLine, hookWords, wrappedLine } from './hook-command-line.js';
 import {
   findingIf,

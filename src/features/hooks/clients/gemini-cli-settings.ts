@@ -4,15 +4,7 @@ import type { Json, JsonObject } from '../../../core/contract/json.js';
 import type { ClientFinding } from './client-facts.js';
 import { folderIn } from './client-names.js';
 import { below, managed, ofProject, ofUser, type ClientSettings } from './client-settings.js';
-import {
-  asCommand,
-  BOTH_LEVELS,
-  EditProblem,
-  hooksEditor,
-  serverEditor,
-  without,
-  withMember,
-} from './edit-settings.js';
+import { asCommand, BOTH_LEVELS, EditProblem, hooksEditor, serverEditor, without, withMember } from './editor.js';
 import { CLIENT_TIMEOUT_S, commandLine, hookWords, wrappedLine } from './hook-command-line.js';
 import {
   END,

@@ -101,7 +101,9 @@ const PLAIN = /^[\w@%+=:,./-]+$/;
 export const quoteWord = (word: string): string =>
   PLAIN.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 
-/** A part of a line without operators, expansions and assignments: quoted text, an escaped quote, plain text, spaces. */
+/**
+ * A part of a line without operators, expansions and assignments: quoted text, an escaped quote, plain text, spaces.
+ */
 const PIECE = /'([^']*)'|"([^"$`\\!]*)"|\\(')|([\w@%+=:,./-]+)|( +)/gy;
 
 /** The words of a line of such parts; null for any other line. */

@@ -1,7 +1,7 @@
 // What is wrong with a client on this machine: what lets a call pass without a decision, and what is worth knowing.
 
 import { isJsonObject, type Json } from '../../../core/contract/json.js';
-import { itemsText } from '../comparisons/missing-comparisons.js';
+import { itemsText } from '../comparisons/call-coverage.js';
 import type { Client } from '../hook-event.js';
 import type { ClientFacts, ClientFinding, SettingsFile } from './client-facts.js';
 import { CLIENT_NAMES } from './client-names.js';
@@ -90,8 +90,8 @@ export const hookPrograms = (client: Client, files: readonly SettingsFile[]): re
 
 /**
  * What is wrong with the programs that settings start as the hook. Each must be the hook program of this version,
- * outside of the project: what is in the project, an agent may be allowed to change. The settings may have none: another
- * finding says so.
+ * outside of the project: what is in the project, an agent may be allowed to change. The settings may have none:
+ * another finding says so.
  */
 function programFindings(facts: ClientFacts): readonly ClientFinding[] {
   const found = startsIn(facts.client, facts.files).flatMap((start) => programFinding(start, facts) ?? []);

@@ -1,5 +1,5 @@
-// Judges the hooks in settings: `hooks.EVENT` is a list of groups, each with a matcher and a list of handlers. What must
-// be right of a handler differs between clients, so each has a table of checks.
+// Judges the hooks in settings: `hooks.EVENT` is a list of groups, each with a matcher and a list of handlers. What
+// must be right of a handler differs between clients, so each has a table of checks.
 
 import type { JsonObject } from '../../../core/contract/json.js';
 import type { Client } from '../hook-event.js';

@@ -5,7 +5,7 @@ import { isJsonObject, type Json } from '../../../core/contract/json.js';
 import type { ClientFacts, ClientFinding, SettingsFile, SettingsKind } from './client-facts.js';
 import { folderIn } from './client-names.js';
 import { below, ofProject, ofUser, type ClientSettings } from './client-settings.js';
-import { BOTH_LEVELS, EditProblem, serverEditor, SHARED_MODE, without, type Editor } from './edit-settings.js';
+import { BOTH_LEVELS, EditProblem, serverEditor, SHARED_MODE, without, type Editor } from './editor.js';
 import { commandLine, findHookCommand, hookWords } from './hook-command-line.js';
 import { findingIf, installRemedy, note, opening } from './judge-hooks.js';
 import { listIn, objectIn, readCommentedObject, readJsonObject, textIn, type ReadSettings } from './read-settings.js';

@@ -1,7 +1,7 @@
 import { realpathSync } from 'node:fs';
 import { omitUndefined } from '../../../core/omit-undefined.js';
 import { installHookProgram } from '../client-files/install-file.js';
-import type { InstallTarget } from '../clients/edit-settings.js';
+import type { InstallTarget } from '../clients/editor.js';
 import type { Client } from '../hook-event.js';
 import {
   applyInstall,

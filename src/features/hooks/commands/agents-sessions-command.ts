@@ -1,16 +1,18 @@
 import { toRecordedScopeValue } from '../../../core/contract/free-text.js';
 import { usageError } from '../../../core/errors.js';
 import { EmptyResult } from '../../../host/control/control-messages.js';
-import { CoverageCounter, coverageText, type CallCoverage } from '../comparisons/call-coverage.js';
-import { toEventRow } from '../../../interfaces/inspector/contract/event-row.js';
-import type { ClientSession, EventRow } from '../../../core/contract/inspection/inspection.js';
 import {
+  CoverageCounter,
+  coverageText,
+  type CallCoverage,
   FOLDERS_TEXT,
   isItemsText,
   itemsText,
   REPOSITORY_SINCE,
   missingComparisonTexts,
-} from '../comparisons/missing-comparisons.js';
+} from '../comparisons/call-coverage.js';
+import { toEventRow } from '../../../interfaces/inspector/contract/event-row.js';
+import type { ClientSession, EventRow } from '../../../core/contract/inspection/inspection.js';
 import { CLIENTS, type Client } from '../hook-event.js';
 import { totalOf } from '../undecided-calls.js';
 import { findItems, realPath, type UnhookedItems } from '../install/inspect-client.js';

@@ -118,8 +118,8 @@ const MARKERS: readonly string[] = ['*** Begin Patch', '*** End Patch', '*** End
 const MARGIN = /^[\s\u0085\ufeff]+|[\s\u0085\ufeff]+$/g;
 
 /**
- * A call that applies a patch in the format of apply_patch: `*** Add File: PATH` and so on. Clients read the format with
- * different tolerance, so a line that one of them could read in another way makes the patch unreadable.
+ * A call that applies a patch in the format of apply_patch: `*** Add File: PATH` and so on. Clients read the format
+ * with different tolerance, so a line that one of them could read in another way makes the patch unreadable.
  */
 export const patchTextCall = (patch: Json | undefined): NativeInput | null => {
   const paths = typeof patch === 'string' ? pathsOfPatch(patch) : null;

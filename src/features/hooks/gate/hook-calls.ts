@@ -40,8 +40,8 @@ export const callDigest = ({ call_id, tool, input }: NativeCall): string =>
 
 /**
  * The id of the proposal for a call: a UUID of version 5. The same call has the same id in every process, so a repeated
- * event makes no second step. A client's id of a call alone does not identify it: some model services number the calls of
- * each answer, and an id that was allowed must not answer for another input.
+ * event makes no second step. A client's id of a call alone does not identify it: some model services number the calls
+ * of each answer, and an id that was allowed must not answer for another input.
  */
 export const proposalIdOf = ({ client, session, agent, call, number, attempt }: CallKey): string =>
   nameUuid(canonicalJson([client, session, agent, call, number, attempt]));

@@ -5,9 +5,8 @@ import type { JsonObject } from '../../../core/contract/json.js';
 import type { CallRule } from '../../../core/contract/policy/call-rules.js';
 import type { StepTrace } from '../../../core/contract/run/step-trace.js';
 import { type CallRules, type JudgedCall, approvalRuleFor } from '../../../core/policy/policy-features.js';
-import { beginsWith, decideCall, isNamedBy, matchesHost } from '../calls/call-decision.js';
+import { beginsWith, decideCall, isNamedBy, matchesHost, otherOptions } from '../calls/call-decision.js';
 import type { CallPart } from '../calls/call-parts.js';
-import { otherOptions } from '../calls/command-options.js';
 import { matchesGlob, matchesGlobInAnyCase } from '../calls/glob.js';
 import type { Policy } from '../../../core/policy/policy.js';
 
@@ -163,8 +162,8 @@ export interface AllowedPattern {
 }
 
 /**
- * What the rules allow of the tool of a refused call. Nothing is listed that needs an approval, or that matches what was
- * refused without its exception: each text comes with an example, and rules have decided that example.
+ * What the rules allow of the tool of a refused call. Nothing is listed that needs an approval, or that matches what
+ * was refused without its exception: each text comes with an example, and rules have decided that example.
  */
 export function allowedInstead(rules: CallRules, call: JudgedCall): readonly AllowedPattern[] {
   const decided = decideCall(rules, call);

@@ -1,5 +1,5 @@
-// The requests of other processes to the gate for coding agents: an event as another process or an HTTP client sends it,
-// and a person who reopens a session.
+// The requests of other processes to the gate for coding agents: an event as another process or an HTTP client sends
+// it, and a person who reopens a session.
 
 import Type from 'typebox';
 import { type JsonObject, isJsonObject, scanJson } from '../../../core/contract/json.js';

@@ -1,6 +1,6 @@
 // The gate for coding agents of one open Turnpike: its tools, and the check of a client before its session begins.
 
-import { writeMissingComparisons, type MissingComparison } from '../comparisons/missing-comparisons.js';
+import { writeMissingComparisons, type MissingComparison } from '../comparisons/call-coverage.js';
 import type { Client } from '../hook-event.js';
 import { inspectClient, type InspectedClient } from '../install/inspect-client.js';
 import { NATIVE_TOOLS } from '../native-tools.js';

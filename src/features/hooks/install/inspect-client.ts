@@ -20,7 +20,7 @@ import {
   settingsPlaces,
   startedByFile,
   userPlaces,
-} from '../clients/unhooked-items.js';
+} from '../clients/client-places.js';
 import type { Client } from '../hook-event.js';
 import { packageFile } from '../../../system/package-files.js';
 

@@ -18,7 +18,7 @@ import { CLIENT_NAMES } from '../clients/client-names.js';
 import { userRoot } from '../clients/client-settings.js';
 import { CLIENT_SETTINGS } from '../clients/clients.js';
 import { codexCommands } from '../clients/codex-settings.js';
-import { EditProblem, type Editor, type InstallTarget } from '../clients/edit-settings.js';
+import { EditProblem, type Editor, type InstallTarget } from '../clients/editor.js';
 import type { Client } from '../hook-event.js';
 import { surroundingsOf } from './inspect-client.js';
 

@@ -52,6 +52,6 @@ test.each([
   expect(readCommentedObject(text)).toEqual(found);
 });
 
-test.each(['{"a":1,,}', '{,}', '{"a":1', '[1]', '{"a":"x'])('%s is no object', (text) => {
+test.each(['{"a":1,,}', '{"a":1', '[1]', '{"a":"x'])('%s is no object', (text) => {
   expect(readCommentedObject(text)).toBe(null);
 });

@@ -172,8 +172,9 @@ function ask(
 }
 
 /**
- * What only a process of the client knows of it, once for each session: its version, and the variables by which it finds
- * its settings. The service looks at the settings itself, so that a changed hook program cannot answer for itself.
+ * What only a process of the client knows of it, once for each session: its version, and the variables by which it
+ * finds its settings. The service looks at the settings itself, so that a changed hook program cannot answer for
+ * itself.
  */
 async function checkClient({ client }: HookArguments): Promise<object> {
   const known = CLIENTS.find((name) => name === client);

@@ -143,8 +143,8 @@ const SERVER = 'turnpike';
  * An editor of a JSON file with MCP servers.
  * @param member the member with the servers
  * @param serverOf the entry of a server that is started with these words
- * @param only the change by which the client has the tools of the server and no others. Its removal returns the settings
- *   themselves if they have nothing of it
+ * @param only the change by which the client has the tools of the server and no others. Its removal returns the
+ *   settings themselves if they have nothing of it
  */
 export const serverEditor = (
   file: EditedFile,

@@ -1,6 +1,7 @@
-// What clients execute, start or follow without asking a hook: commands, skills, agents, plugins and servers. Each folder
-// of a repository may have them, because a client may be started in it or work on its files; a user and the administrator
-// of a machine have them at fixed places. Below these folders each file counts; a client may know further ones elsewhere.
+// What clients execute, start or follow without asking a hook: commands, skills, agents, plugins and servers. Each
+// folder of a repository may have them, because a client may be started in it or work on its files; a user and the
+// administrator of a machine have them at fixed places. Below these folders each file counts; a client may know further
+// ones elsewhere.
 
 import { isJsonObject, type Json, type JsonObject } from '../../../core/contract/json.js';
 import type { Client } from '../hook-event.js';
