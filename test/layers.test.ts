@@ -64,7 +64,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   pg: ['src/stores/postgres/', 'src/stores/records/postgres-backend.ts'],
   '@restatedev/restate-sdk': ['src/interfaces/restate/'],
   jose: ['src/features/identity/provider/signed-token.ts'],
-  'smol-toml': ['src/features/hooks/clients/read-toml.ts'],
+  'smol-toml': ['src/features/hooks/clients/read-settings.ts'],
   winston: ['src/system/winston-log.ts'],
   nanoid: ['src/system/nanoid-ids.ts'],
   yaml: ['src/core/policy/files/strict-yaml.ts'],

@@ -135,7 +135,7 @@ export const FEATURES: readonly Feature[] = [
     inHost: {
       tools: {
         option: 'hooks',
-        open: async () => (await import('./hooks/gate/native-tool-definitions.js')).openNativeTools(),
+        open: async () => (await import('./hooks/gate/open-hook-gate.js')).openNativeTools(),
       },
       parts: { hookGate: async (host) => (await import('./hooks/gate/open-hook-gate.js')).openHookGate(host) },
       members: { hooks: { part: 'hookGate', option: 'hooks' } },

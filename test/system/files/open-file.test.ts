@@ -113,7 +113,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   'src/stores/sqlite/sqlite-history-cache.ts': 'makes a file after refuseSpecialFile',
   'src/stores/sqlite/writer-lock.ts': 'makes a file',
   'src/stores/records/sqlite-backend.ts': 'makes a file after refuseSpecialFile',
-  'src/features/hooks/client-files/count-file.ts': 'appends to a regular file, and does not wait for any other',
+  'src/features/hooks/client-files/count-files.ts': 'appends to a regular file, and does not wait for any other',
   'src/system/files/file-disk-space.ts': 'appends to a regular file, and does not wait for any other',
   'src/system/process-identity.ts': 'files of the kernel in /proc',
   'src/sandbox/files/open-parents.ts': 'the sandbox has its own rules (decision 0007)',
