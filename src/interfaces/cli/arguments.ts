@@ -4,7 +4,7 @@ import { errorCode } from '../../system/error-code.js';
 import { nearestName } from '../../host/configuration/nearest-name.js';
 import type { ConfigurationValue } from '../../host/configuration/configuration-key.js';
 import type { ConfiguredOptions } from '../../host/configuration/turnpike-configuration.js';
-import { COMMON_OPTIONS, type CommandArguments, type CliCommand } from './command.js';
+import { COMMON_OPTIONS, type CommandArguments, type CliCommand, type CommandOption } from './command.js';
 
 /** The configured values of a command, by the names of its options, and those of every command. */
 export interface ConfiguredArguments {
@@ -16,39 +16,102 @@ export interface ConfiguredArguments {
 
 export const NOTHING_CONFIGURED: ConfiguredArguments = { options: new Map(), operand: null, openOptions: {} };
 
+/** Where a command runs, and what is configured for it. */
+export interface ArgumentsContext {
+  readonly cwd: string;
+  /** Called if the command line is valid, with the value of `--config`. Default: nothing is configured. */
+  readonly configure?: (file: string | undefined) => ConfiguredArguments;
+}
+
 /**
  * The arguments of a command. An option on the command line wins over its configured value.
- * @param configure called if the command line is valid, with the value of `--config`
  * @throws UsageError that says what is wrong and which help to read
  */
 export function parseArguments(
   command: CliCommand,
   argv: readonly string[],
-  configure: (file: string | undefined) => ConfiguredArguments = () => NOTHING_CONFIGURED,
+  { cwd, configure = () => NOTHING_CONFIGURED }: ArgumentsContext,
 ): CommandArguments {
   const { values, positionals } = parseRawArguments(command, argv);
   checkOperandCount(command, positionals);
   const { options, operand, openOptions } = configure(textOf(values['config']));
-  const valueOf = (name: string): unknown => values[name] ?? options.get(name);
-  for (const { name, required } of command.options) {
-    if (required === true && valueOf(name) === undefined) throw commandUsageError(command, `--${name} is missing`);
-  }
+  const found = new FoundValues((name) => values[name] ?? options.get(name));
   return {
     operands: positionals.length === 0 && operand !== null ? [operand] : positionals,
-    text: (name) => textOf(valueOf(name)),
-    list: (name) => {
-      const value = valueOf(name);
-      return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
-    },
-    flag: (name) => valueOf(name) === true,
+    values: checkValues(command, found, cwd),
+    text: (name) => found.text(name),
+    list: (name) => found.list(name),
+    flag: (name) => found.flag(name),
     isGiven: (name) => values[name] !== undefined,
+    usageError: (message) => commandUsageError(command, message),
     openOptions,
   };
+}
+
+/** The values of options, from the command line or the configuration. */
+class FoundValues {
+  readonly #valueOf: (name: string) => unknown;
+
+  constructor(valueOf: (name: string) => unknown) {
+    this.#valueOf = valueOf;
+  }
+
+  text(name: string): string | undefined {
+    return textOf(this.#valueOf(name));
+  }
+
+  list(name: string): readonly string[] {
+    const value = this.#valueOf(name);
+    return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+  }
+
+  flag(name: string): boolean {
+    return this.#valueOf(name) === true;
+  }
+
+  has(name: string): boolean {
+    return this.text(name) !== undefined || this.list(name).length > 0 || this.flag(name);
+  }
 }
 
 /** A configured number is a text on the command line. */
 const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' ? value : typeof value === 'number' ? String(value) : undefined;
+
+/**
+ * The value of every option by its name in camel case.
+ * @throws UsageError for a missing option, and for a text that its option does not take
+ */
+function checkValues(command: CliCommand, found: FoundValues, cwd: string): CommandArguments['values'] {
+  for (const { name, required } of command.options) {
+    if (required === true && !found.has(name)) throw commandUsageError(command, `--${name} is missing`);
+  }
+  for (const { name, needs } of command.options) {
+    if (needs !== undefined && found.has(name) && !found.has(needs))
+      throw commandUsageError(command, `--${name} needs --${needs}`);
+  }
+  const valueOf = (option: CommandOption): unknown => {
+    const { name, value, multiple } = option;
+    if (value === undefined) return found.flag(name);
+    if (multiple === true) return found.list(name).map((one) => parseText(command, option, one, cwd));
+    const given = found.text(name) ?? option.default;
+    return given === undefined ? undefined : parseText(command, option, given, cwd);
+  };
+  const options = [...COMMON_OPTIONS, ...command.options];
+  const values: unknown = Object.fromEntries(options.map((option) => [toCamelCase(option.name), valueOf(option)]));
+  return values as CommandArguments['values'];
+}
+
+const toCamelCase = (name: string): string => name.replace(/-(.)/gu, (_, letter: string) => letter.toUpperCase());
+
+/** @throws UsageError for a text that the option does not take */
+function parseText(command: CliCommand, { name, type }: CommandOption, text: string, cwd: string): unknown {
+  if (type === undefined) return text;
+  const value = type.parse(text, cwd);
+  if (value !== undefined) return value;
+  const given = type.quotes === true ? `, not ${quoteArgument(text)}` : '';
+  throw commandUsageError(command, `--${name} takes ${type.takes}${given}`);
+}
 
 function checkOperandCount(command: CliCommand, operands: readonly string[]): void {
   const { min, max, usage } = command.operands;

@@ -110,10 +110,13 @@ async function dispatch(argv: readonly string[], io: Io): Promise<ExitCode> {
     return 2;
   }
   if (first === 'help' || first === '--help' || first === '-h') return printHelp(argv.slice(1), io);
-  if (first === '--version') return version.run(parseArguments(version, []), io);
+  if (first === '--version') return version.run(parseArguments(version, [], io), io);
   const { command, rest } = findCommand(argv);
   if (rest.includes('--help') || rest.includes('-h')) return printHelp(command.name.split(' '), io);
-  const args = parseArguments(command, rest, (file) => configure(command, file, io));
+  const args = parseArguments(command, rest, {
+    cwd: io.cwd,
+    configure: (file) => configure(command, file, io),
+  });
   if (homeUseOf(command, args) !== 'none') await refuseTrackedKeys(homeOf(args, io));
   return command.run(args, io);
 }
