@@ -124,26 +124,6 @@ function checkOperandCount(command: CliCommand, operands: readonly string[]): vo
 export const commandUsageError = ({ name }: CliCommand, message: string): ReturnType<typeof usageError> =>
   usageError(`${message}: see \`turnpike help ${name}\``);
 
-/**
- * The port in an option, or `fallback` if it was not given.
- * @throws UsageError for an invalid port
- */
-export function parsePort(command: CliCommand, args: CommandArguments, option: string, fallback: string): number {
-  const text = args.text(option) ?? fallback;
-  if (/^\d{1,5}$/u.test(text) && Number(text) <= 65_535) return Number(text);
-  throw commandUsageError(command, `--${option} takes a number up to 65535`);
-}
-
-/**
- * The whole number in an option, or undefined if it was not given.
- * @throws UsageError for anything else
- */
-export function parseCount(command: CliCommand, args: CommandArguments, option: string): number | undefined {
-  const text = args.text(option);
-  if (text === undefined || /^\d{1,9}$/u.test(text)) return text === undefined ? undefined : Number(text);
-  throw commandUsageError(command, `--${option} takes a whole number`);
-}
-
 /** An address as `127.0.0.1:7390` or `[::1]:7390`; null for any other text. */
 export function parseHostPort(text: string): { readonly host: string; readonly port: number } | null {
   const [, bracketed, plain, digits] = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):(\d{1,5})$/.exec(text) ?? [];

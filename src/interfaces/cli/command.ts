@@ -64,10 +64,10 @@ interface CommonValues {
 }
 
 /** The arguments after the name of the command. */
-export interface CommandArguments<Options extends readonly CommandOption[] = readonly CommandOption[]> {
+export interface CommandArguments<Values = object> {
   readonly operands: readonly string[];
   /** The checked values of the options, from the command line or the configuration. */
-  readonly values: OptionValues<Options> & CommonValues;
+  readonly values: Values & CommonValues;
   /** The text of an option, or undefined if it was not given. */
   text(name: string): string | undefined;
   list(name: string): readonly string[];
@@ -79,6 +79,9 @@ export interface CommandArguments<Options extends readonly CommandOption[] = rea
   /** The configured options of `openTurnpike`. */
   readonly openOptions: ConfiguredOptions;
 }
+
+/** The arguments of a command that declares these options. */
+export type ArgumentsOf<Options extends readonly CommandOption[]> = CommandArguments<OptionValues<Options>>;
 
 /**
  * What a command does with the home directory of `--home`. A command that reads changes no byte and no time of it, and
@@ -111,7 +114,7 @@ export interface CliCommand<Options extends readonly CommandOption[] = readonly 
   /** Further lines of the help. */
   readonly notes?: readonly string[];
   /** @throws CodedError, which becomes one line and an exit code; OutputClosedError */
-  run(args: CommandArguments<Options>, io: Io): Promise<ExitCode>;
+  run(args: ArgumentsOf<Options>, io: Io): Promise<ExitCode>;
 }
 
 /** Declares a command whose `run` gets the values of its options in their types. */
@@ -129,7 +132,7 @@ export interface CommandGroup {
 export interface CallerOptions {
   readonly options: readonly CommandOption[];
   /** Undefined if none of the options is given. @throws UsageError */
-  readonly parse: (command: CliCommand, args: CommandArguments, io: Io) => IdentityOptions | undefined;
+  parse(args: CommandArguments, io: Io): IdentityOptions | undefined;
 }
 
 /** Options of the commands that serve with which they report traces and metrics. */

@@ -78,7 +78,7 @@ export const sessionStart: CliCommand = {
 };
 
 function parseStartOptions(args: CommandArguments): Omit<StartSessionOptions, 'spec' | 'by'> {
-  const scope = parseScope(sessionStart, args.list('scope'));
+  const scope = parseScope(args, args.list('scope'));
   const limits = parseLimits(args.list('limit'));
   const named = (key: keyof StartSessionOptions, name: string) => {
     const value = args.text(name);
@@ -101,7 +101,7 @@ function parseStartOptions(args: CommandArguments): Omit<StartSessionOptions, 's
     ...chosen('exposure', 'exposure', EXPOSURES),
     ...chosen('posture', 'posture', POSTURES),
     ...chosen('gatePolicy', 'gate-policy', GATE_POLICIES),
-    ...omitUndefined({ scope: scope ?? undefined, limits: limits ?? undefined }),
+    ...omitUndefined({ scope, limits: limits ?? undefined }),
     ...parseSwitches(args),
     ...(args.flag('force') ? { force: true } : {}),
   };
