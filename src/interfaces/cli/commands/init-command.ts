@@ -68,7 +68,7 @@ const OPTIONS = [
   },
 ] as const satisfies readonly CommandOption[];
 
-export type InitArguments = ArgumentsOf<typeof OPTIONS>;
+type InitArguments = ArgumentsOf<typeof OPTIONS>;
 
 /** `turnpike init`: creates a home directory and a contract folder to edit. */
 export const init: CliCommand = defineCommand({
@@ -91,7 +91,7 @@ export const init: CliCommand = defineCommand({
     const { store, template, json } = args.values;
     if (store !== undefined) {
       const { initStore } = await importWithPackage('pg', () => import('../store/init-store.js'));
-      return initStore({ home, contract, url: store, key: readLedgerKey(args, io) }, args, io);
+      return initStore({ home, contract, url: store, key: readLedgerKey(args, io) }, args.values, io);
     }
     for (const folder of [home, contract]) {
       if (!isVacant(folder))

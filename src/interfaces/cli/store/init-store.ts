@@ -18,12 +18,23 @@ import { drawId, openVolume, readVolume, writeStoreHome, type Volume } from '../
 import { ignoreInGit } from '../../../home/tracked-keys.js';
 import { withoutPassword } from '../../../home/hide-passwords.js';
 import type { ExitCode } from '../command.js';
-import type { InitArguments } from '../commands/init-command.js';
 import { createContract } from '../create-contract.js';
 import type { Io } from '../io.js';
 import { displayPath } from '../options/folders.js';
-import { writeExample, type ExampleFile } from '../templates.js';
+import { writeExample, type ExampleFile, type TemplateName } from '../templates.js';
 import { escapeLines, jsonLine } from '../text/terminal.js';
+
+/** The options of `turnpike init` for a ledger in a database. */
+interface StoreOptions {
+  readonly schema: string;
+  readonly keys: string | undefined;
+  readonly sandbox: string | undefined;
+  readonly volume: string | undefined;
+  readonly unsafeShared: boolean;
+  readonly withoutVolume: boolean;
+  readonly template: TemplateName;
+  readonly json: boolean;
+}
 
 interface NewHome {
   readonly home: string;
@@ -44,12 +55,12 @@ interface Place {
 }
 
 /** @throws UsageError if the home exists, or the ledger has other keys or another volume */
-export async function initStore(given: NewHome, { values }: InitArguments, io: Io): Promise<ExitCode> {
+export async function initStore(given: NewHome, options: StoreOptions, io: Io): Promise<ExitCode> {
   const { home, contract, url, key } = given;
   if (!isVacant(home)) throw usageError(`${home} is not empty, and nothing was created: name another folder`);
-  const { schema, volume: volumeName, template, unsafeShared: isUnsafe } = values;
-  const keys = keyFolder(values.keys ?? join(home, 'keys'));
-  const sandbox = sandboxOf(values, home);
+  const { schema, volume: volumeName, template, unsafeShared: isUnsafe } = options;
+  const keys = keyFolder(options.keys ?? join(home, 'keys'));
+  const sandbox = sandboxOf(options, home);
   const place: Place = { url, schema, keys, sandbox, volumeName };
   const shownUrl = withoutPassword(url);
   const isNew = !(await hasPostgresLedger(place));
@@ -93,7 +104,7 @@ export async function initStore(given: NewHome, { values }: InitArguments, io: I
     '',
     'next: turnpike serve --home DIR, on as many machines as you like; turnpike cluster status shows them',
   ];
-  await io.stdout.write(values.json ? jsonLine(result) : escapeLines(lines));
+  await io.stdout.write(options.json ? jsonLine(result) : escapeLines(lines));
   return 0;
 }
 
@@ -207,7 +218,7 @@ function compareInstallation(
 }
 
 /** @returns null with `--without-volume` @throws UsageError if the options also name a volume */
-function sandboxOf({ withoutVolume, sandbox, volume }: InitArguments['values'], home: string): string | null {
+function sandboxOf({ withoutVolume, sandbox, volume }: StoreOptions, home: string): string | null {
   if (!withoutVolume) return sandbox ?? join(home, 'sandbox');
   if (sandbox === undefined && volume === undefined) return null;
   throw usageError('--without-volume joins without a volume: omit --sandbox and --volume');
