@@ -79,6 +79,10 @@ const REFUSED: readonly (readonly [argv: readonly string[], message: string])[] 
   [['keys', 'rotate', ...PERSON], 'name the keys to replace: --signing, --case ID or --cases'],
   [['keys', 'rotate', '--cases', '--signing', ...PERSON], 'name the keys to replace: --signing, --case ID or --cases'],
   [
+    ['keys', 'rotate', '--cases', '--case', 'case-1', ...PERSON],
+    'name the keys to replace: --signing, --case ID or --cases',
+  ],
+  [
     ['policy', 'simulate', '--fail-on', 'new-deny,newallow'],
     '--fail-on takes new-allow, new-deny, stricter, less-strict, other-rule or any',
   ],
