@@ -35,44 +35,30 @@ export function parseArguments(
   const { values, positionals } = parseRawArguments(command, argv);
   checkOperandCount(command, positionals);
   const { options, operand, openOptions } = configure(textOf(values['config']));
-  const found = new FoundValues((name) => values[name] ?? options.get(name));
+  const valueOf = (name: string): unknown => values[name] ?? options.get(name);
+  const found: FoundValues = {
+    text: (name) => textOf(valueOf(name)),
+    list: (name) => {
+      const value = valueOf(name);
+      return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+    },
+    flag: (name) => valueOf(name) === true,
+  };
   return {
+    ...found,
     operands: positionals.length === 0 && operand !== null ? [operand] : positionals,
     values: checkValues(command, found, cwd),
-    text: (name) => found.text(name),
-    list: (name) => found.list(name),
-    flag: (name) => found.flag(name),
     isGiven: (name) => values[name] !== undefined,
     usageError: (message) => commandUsageError(command, message),
     openOptions,
   };
 }
 
-/** The values of options, from the command line or the configuration. */
-class FoundValues {
-  readonly #valueOf: (name: string) => unknown;
+/** The values of options as texts, from the command line or the configuration. */
+type FoundValues = Pick<CommandArguments, 'text' | 'list' | 'flag'>;
 
-  constructor(valueOf: (name: string) => unknown) {
-    this.#valueOf = valueOf;
-  }
-
-  text(name: string): string | undefined {
-    return textOf(this.#valueOf(name));
-  }
-
-  list(name: string): readonly string[] {
-    const value = this.#valueOf(name);
-    return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
-  }
-
-  flag(name: string): boolean {
-    return this.#valueOf(name) === true;
-  }
-
-  has(name: string): boolean {
-    return this.text(name) !== undefined || this.list(name).length > 0 || this.flag(name);
-  }
-}
+const hasValue = ({ text, list, flag }: FoundValues, name: string): boolean =>
+  text(name) !== undefined || list(name).length > 0 || flag(name);
 
 /** A configured number is a text on the command line. */
 const textOf = (value: unknown): string | undefined =>
@@ -84,10 +70,10 @@ const textOf = (value: unknown): string | undefined =>
  */
 function checkValues(command: CliCommand, found: FoundValues, cwd: string): CommandArguments['values'] {
   for (const { name, required } of command.options) {
-    if (required === true && !found.has(name)) throw commandUsageError(command, `--${name} is missing`);
+    if (required === true && !hasValue(found, name)) throw commandUsageError(command, `--${name} is missing`);
   }
   for (const { name, needs } of command.options) {
-    if (needs !== undefined && found.has(name) && !found.has(needs))
+    if (needs !== undefined && hasValue(found, name) && !hasValue(found, needs))
       throw commandUsageError(command, `--${name} needs --${needs}`);
   }
   const valueOf = (option: CommandOption): unknown => {

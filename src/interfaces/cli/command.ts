@@ -69,9 +69,9 @@ export interface CommandArguments<Values = object> {
   /** The checked values of the options, from the command line or the configuration. */
   readonly values: Values & CommonValues;
   /** The text of an option, or undefined if it was not given. */
-  text(name: string): string | undefined;
-  list(name: string): readonly string[];
-  flag(name: string): boolean;
+  readonly text: (name: string) => string | undefined;
+  readonly list: (name: string) => readonly string[];
+  readonly flag: (name: string) => boolean;
   /** Whether the option is on the command line. All other members also return configured values. */
   isGiven(name: string): boolean;
   /** A usage error that refers to the help of this command. */
