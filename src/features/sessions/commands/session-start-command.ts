@@ -101,7 +101,7 @@ function parseStartOptions(args: CommandArguments): Omit<StartSessionOptions, 's
     ...chosen('exposure', 'exposure', EXPOSURES),
     ...chosen('posture', 'posture', POSTURES),
     ...chosen('gatePolicy', 'gate-policy', GATE_POLICIES),
-    ...omitUndefined({ scope, limits: limits ?? undefined }),
+    ...omitUndefined({ scope: scope ?? undefined, limits: limits ?? undefined }),
     ...parseSwitches(args),
     ...(args.flag('force') ? { force: true } : {}),
   };
