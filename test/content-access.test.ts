@@ -42,7 +42,7 @@ const READERS: Readonly<Record<string, string>> = {
   'src/interfaces/replay/jest-matchers.ts': 'folds',
   'src/kernel/replay/course-cache.ts': 'folds',
   'src/interfaces/cli/commands/ledger/replay-command.ts': 'hands a ledger on to its replay',
-  'src/interfaces/cli/options/recorded-machines.ts': 'reads machine definitions of the platform',
+  'src/interfaces/cli/commands/ledger/machines-diff-command.ts': 'reads machine definitions of the platform',
   'src/features/simulation/commands/policy-simulate-command.ts': 'folds',
   'src/features/simulation/commands/policy-explain-command.ts': 'folds',
   'src/interfaces/http/routes/step-contents.ts': 'reads hashes, as everyone may have them',

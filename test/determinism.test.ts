@@ -61,7 +61,7 @@ const READS: Readonly<Record<string, string>> = {
   'src/interfaces/cli/store/open-worker.ts node:timers/promises': WAIT,
   'src/interfaces/cli/store/wait-for-database.ts node:timers/promises': WAIT,
   'src/interfaces/cli/demo.ts node:timers/promises': WAIT,
-  'src/interfaces/cli/commands/runs/follow-runs.ts node:timers/promises': WAIT,
+  'src/interfaces/cli/commands/runs/runs-command.ts node:timers/promises': WAIT,
   'src/interfaces/cli/home-access.ts node:timers/promises': WAIT,
   'src/interfaces/cli/options/person-options.ts setTimeout': WAIT,
   'src/features/hooks/install/inspect-client.ts process.platform': 'the folders of managed settings differ by it',

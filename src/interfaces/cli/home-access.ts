@@ -111,6 +111,26 @@ export async function withHomeAccess<T>(
 }
 
 /**
+ * Opens the home that the arguments name, which no other process may have open, while `work` runs.
+ * @throws like `openHomeAccess`
+ */
+export const withLocalTurnpike = <T>(
+  args: CommandArguments,
+  io: Io,
+  work: (turnpike: Turnpike) => Promise<T>,
+  holding: Pick<HomeAccessOptions, 'alone'> = {},
+): Promise<T> =>
+  withHomeAccess(
+    args,
+    io,
+    ({ localTurnpike }) => {
+      if (localTurnpike === null) throw args.usageError('another process has the home directory open');
+      return work(localTurnpike);
+    },
+    { ...holding, localOnly: true },
+  );
+
+/**
  * Opens the home that the arguments name.
  * @throws UsageError if no home directory exists; LedgerError LEDGER_LOCKED if the process that owns it cannot be
  *   reached

@@ -78,7 +78,7 @@ export const sessionStart: CliCommand = {
 };
 
 function parseStartOptions(args: CommandArguments): Omit<StartSessionOptions, 'spec' | 'by'> {
-  const scope = parseScope(sessionStart, args.list('scope'));
+  const scope = parseScope(args, args.list('scope'));
   const limits = parseLimits(args.list('limit'));
   return {
     case: args.text('case') ?? CASE_DEFAULT,
