@@ -1,4 +1,5 @@
-// Work besides the inputs of run trees, such as run records, replay points and polls. A job works in runs, one at a time.
+// Work besides the inputs of run trees, such as run records, replay points and polls. A job works in runs, one at a
+// time.
 //
 //   J1. `JOB_TRANSITIONS` has every state, and what each event does in it. An event that it does not name changes
 //       nothing.

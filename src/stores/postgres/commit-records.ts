@@ -1,6 +1,6 @@
-// The records of a commit. `COMMIT_RECORDS` is the one list of their columns: the SQL types that the functions in sql/ read
-// by name, the types in this code, and the order of the columns in a parameter are derived from it. Positions of appends
-// and contents begin at 1, as in SQL.
+// The records of a commit. `COMMIT_RECORDS` is the one list of their columns. The SQL types, which the functions in
+// sql/ read by name, the types in this code, and the order of the columns in a parameter are derived from it. Positions
+// of appends and contents begin at 1, as in SQL.
 
 import { arrayLiteral } from './values/array-literal.js';
 

@@ -1,18 +1,20 @@
-// The tables and functions of a ledger in PostgreSQL: the files of the folder sql, and the constants that they share with
-// this code. Errors of the functions have SQLSTATEs of their own: TP001, an integration that does not continue the log;
-// TP002, a change of records that never change; TP003, a change of rows that never change.
+// The tables and functions of a ledger in PostgreSQL: the files of the folder sql, and the constants that they share
+// with this code. Errors of the functions have SQLSTATEs of their own: TP001, an integration that does not continue the
+// log; TP002, a change of records that never change; TP003, a change of rows that never change.
 
 import { readFileSync } from 'node:fs';
 import { InvariantError } from '../../core/errors.js';
 import { packageFile } from '../../system/package-files.js';
 import { CREATE_RECORD_TYPES } from './commit-records.js';
-import { CHANNEL } from './workers/postgres-announcements.js';
 
 /** Contents are stored in pieces of this many bytes. */
 export const CHUNK_BYTES = 1_024 * 1_024;
 
 /** The first number of the advisory lock of a worker; the second is its number. */
 export const WORKER_LOCK = 0x54505046;
+
+/** The channel on which a ledger announces that it has grown, as an SQL expression. */
+export const CHANNEL = `'turnpike_' || 'head'::regclass::oid`;
 
 /** Tables whose rows never change. */
 export const APPEND_ONLY_TABLES = ['blocks', 'log', 'marks'] as const;

@@ -1,6 +1,6 @@
 -- Commits. A call is one statement, and so one transaction and one round trip. commit-records.ts has the types of the
--- records. The bytes of all records of a kind are one parameter: `..._at` and `..._bytes` say where those of a record are,
--- from 1.
+-- records. The bytes of all records of a kind are one parameter: `..._at` and `..._bytes` say where those of a record
+-- are, from 1.
 
 -- Commits the appends of a batch.
 --
@@ -156,8 +156,8 @@ BEGIN
   WHERE c.known_no = 0 AND p_nos[c.ordinality] IS NOT NULL AND c.stored_bytes > ${CHUNK_BYTES};
 END $body$;
 
--- Commits each append of a worker alone, and the leases of those that were committed. The worker cannot be declared over
--- during the call: the calling session holds its lock.
+-- Commits each append of a worker alone, and the leases of those that were committed. The worker cannot be declared
+-- over during the call: the calling session holds its lock.
 CREATE FUNCTION commit_shared(
   p_worker integer, p_leases commit_lease[], p_releases commit_release[],
   p_appends commit_append[], p_contents commit_content[], p_marks commit_mark[],

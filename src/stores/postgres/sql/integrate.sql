@@ -1,6 +1,6 @@
 -- Gives appends their log indexes, if the log still has the size p_size_before. Each must be the next of its tree:
--- otherwise the error has SQLSTATE TP001. It joins two lists of the call, for which there is no index (see the settings in
--- postgres-connection.ts). An announcement has at most 64 trees: a payload has at most 8,000 bytes.
+-- otherwise the error has SQLSTATE TP001. It joins two lists of the call, for which there is no index (see the settings
+-- in postgres-connection.ts). An announcement has at most 64 trees: a payload has at most 8,000 bytes.
 CREATE FUNCTION integrate_appends(
   p_size_before bigint, p_trees text[], p_seqs integer[], p_counts integer[], p_leaf_at integer[], p_leaves bytea,
   p_size bigint, p_root bytea, p_frontier bytea

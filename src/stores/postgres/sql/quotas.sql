@@ -1,5 +1,5 @@
--- The reservations and labels of cases, which commit_batch compares and changes under its locks. p_quotas has `next`, the
--- version that the batch gives to the reservations of its cases, `changes` and `labels` (their types are in
+-- The reservations and labels of cases, which commit_batch compares and changes under its locks. p_quotas has `next`,
+-- the version that the batch gives to the reservations of its cases, `changes` and `labels` (their types are in
 -- commit-records.ts). Both versions are in the row of the case.
 
 -- Locks all cases of a batch at once, in the order of their ids.
@@ -47,7 +47,8 @@ BEGIN
 END $body$;
 
 -- Applies the changes of committed appends. A new reservation counts whole if another one affects one of its paths. A
--- case of which an append was refused gets another version than the batch has: the worker may have decided more with it.
+-- case of which an append was refused gets another version than the batch has: the worker may have decided more with
+-- it.
 CREATE FUNCTION store_quotas(p_quotas jsonb, p_statuses text[], p_trees text[]) RETURNS void
 LANGUAGE plpgsql AS $body$
 DECLARE
@@ -70,7 +71,8 @@ BEGIN
       FROM added a WHERE r.case_id = a.case_id AND r.paths && a.paths
     )
     INSERT INTO reservations (case_id, reservation_key, tree_id, run_id, paths, bytes, files, whole_bytes, whole_files)
-    SELECT c.case_id, c.key, p_trees[c.append], c.run_id, c.paths, CASE WHEN c.whole THEN c.whole_bytes ELSE c.bytes END,
+    SELECT c.case_id, c.key, p_trees[c.append], c.run_id, c.paths,
+      CASE WHEN c.whole THEN c.whole_bytes ELSE c.bytes END,
       CASE WHEN c.whole THEN c.whole_files ELSE c.files END, c.whole_bytes, c.whole_files
     FROM counted c ON CONFLICT DO NOTHING;
     UPDATE cases c SET reserved_bytes = c.reserved_bytes + a.bytes, reserved_files = c.reserved_files + a.files

@@ -6,14 +6,12 @@ import { BackgroundJob } from '../../../engine/background-job.js';
 import type { GrownTree } from '../../../engine/ports/ledger/shared-store.js';
 import { systemClock } from '../../../system/system-clock.js';
 import { connect, type PostgresPlace, type Row } from '../postgres-connection.js';
+import { CHANNEL } from '../postgres-schema.js';
 
 /** Time between two attempts to connect, in ms. */
 const RECONNECT_MS = 1_000;
 
 type GrownListener = (trees: readonly GrownTree[]) => void;
-
-/** The channel of a ledger, as an SQL expression. */
-export const CHANNEL = `'turnpike_' || 'head'::regclass::oid`;
 
 export class PostgresAnnouncements {
   readonly #place: PostgresPlace;
