@@ -13,6 +13,7 @@ const BYTES_MAX = 1_500_000;
 /** Everything that the tarball may contain. */
 const SHIPPED = [
   /^dist\/(?:src|machines)\/.*\.(?:js|d\.ts)$/,
+  /^dist\/src\/stores\/postgres\/sql\/[\w-]+\.sql$/,
   /^dist\/inspector\//,
   /^dist\/(?:charts\.json|help\.json|hook\.mjs|licenses\.txt|turnpike\.1)$/,
   // docs/.npmignore leaves out what only works in a checkout.

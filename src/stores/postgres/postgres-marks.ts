@@ -12,20 +12,14 @@ const proposalName = (proposal_id: string): string => `p${proposal_id}`;
 /** As JSON: the caller chooses the id, and PostgreSQL stores neither U+0000 nor half of a surrogate pair. */
 const inputName = (input_id: string): string => `i${JSON.stringify(input_id)}`;
 
-/** The columns of these marks: scope, name, seq, run_id, step_index, payload_sha256. */
-export function markColumns(marks: readonly (InputMark | ProposalMark)[]): readonly unknown[] {
-  const [scopes, names, seqs]: [string[], string[], number[]] = [[], [], []];
-  const [runs, steps, payloads]: [(string | null)[], (number | null)[], (string | null)[]] = [[], [], []];
-  for (const mark of marks) {
-    const proposal = 'proposal_id' in mark ? mark : null;
-    scopes.push('proposal_id' in mark ? mark.root_run_id : mark.tree_id);
-    names.push('proposal_id' in mark ? proposalName(mark.proposal_id) : inputName(mark.input_id));
-    seqs.push(mark.seq);
-    runs.push(proposal?.run_id ?? null);
-    steps.push(proposal?.step_index ?? null);
-    payloads.push(proposal?.payload_sha256 ?? null);
+/** A mark as a row of the table. */
+export function markRow(mark: InputMark | ProposalMark) {
+  if ('input_id' in mark) {
+    const { tree_id, input_id, seq } = mark;
+    return { scope: tree_id, name: inputName(input_id), seq, run_id: null, step_index: null, payload_sha256: null };
   }
-  return [scopes, names, seqs, runs, steps, payloads];
+  const { root_run_id, proposal_id, seq, run_id, step_index, payload_sha256 } = mark;
+  return { scope: root_run_id, name: proposalName(proposal_id), seq, run_id, step_index, payload_sha256 };
 }
 
 const MARKS = {

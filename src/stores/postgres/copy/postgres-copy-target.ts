@@ -23,7 +23,7 @@ import {
   type Queryable,
   type Row,
 } from '../postgres-connection.js';
-import { markColumns } from '../postgres-marks.js';
+import { markRow } from '../postgres-marks.js';
 import { COPY_TABLE, createTablesIn, findCopySource } from '../postgres-tables.js';
 import { inTransaction, WriterSession, type SendStatement } from '../writer-session.js';
 
@@ -177,7 +177,7 @@ class PostgresCopyTarget implements LedgerCopyTarget {
   }
 
   async addMarks(page: readonly CopiedMark[]): Promise<void> {
-    await this.#send(ADD_MARKS, markColumns(page));
+    await this.#send(ADD_MARKS, [JSON.stringify(page.map(markRow))]);
   }
 
   async addEnds(page: readonly CopiedEnd[]): Promise<void> {
@@ -259,7 +259,7 @@ const ADD_TREES = `WITH t AS (
   INSERT INTO leases (kind, run_id, tree_id, worker_id) SELECT d.kind, d.run_id, d.tree_id, w.worker_id FROM writer w, d`;
 
 const ADD_MARKS = `INSERT INTO marks (scope, name, seq, run_id, step_index, payload_sha256)
-  SELECT * FROM unnest($1::text[], $2::text[], $3::integer[], $4::text[], $5::integer[], $6::text[])`;
+  SELECT scope, name, seq, run_id, step_index, payload_sha256 FROM json_populate_recordset(NULL::marks, $1::json)`;
 
 const ADD_ENDS = `WITH t AS (
     SELECT * FROM ROWS FROM (json_to_recordset($1::json) AS (tree_id text, seq integer, records json)) WITH ORDINALITY
