@@ -1,16 +1,15 @@
 // Checks that the manifest of a bag is what its export run requested and what people approved by counted votes.
 // bag-info.txt is not signed: the run that it names must be an export run that requested this manifest.
 
-import { infoValuesOf } from '../bagit/bag-info.js';
+import { infoValuesOf } from '../bagit/tag-files.js';
 import type { AuditEvent } from '../../../core/contract/run/audit-event.js';
 import { isJsonObject, type JsonObject, scanJson, canonicalJson } from '../../../core/contract/json.js';
 import type { ExportBundle } from '../../../core/contract/evidence/export-bundle.js';
 import type { Entry, StartRunInput } from '../../../core/contract/run/entry.js';
 import type { ApprovalRuleId } from '../../../core/contract/run/approval-rules.js';
 import { quoteExcerpt } from './bag-report.js';
-import { ROOT_LABEL, RUN_LABEL } from '../bag-manifest.js';
+import { ROOT_LABEL, RUN_LABEL, reasonReference } from '../bag-manifest.js';
 import { EXPORT_BAG_LIMITS } from '../bag-format.js';
-import { reasonReference } from '../bag-request.js';
 import { readBagText, type BagUnderCheck } from './read-bag-text.js';
 
 const MANIFEST_PATH = 'data/manifest.json';

@@ -1,7 +1,7 @@
 // Verifies an exported bag. It is untrusted, no ledger is available, and memory is bounded. With the key of a ledger,
 // it must also match what that ledger has recorded.
 
-import { infoValuesOf, parseBagInfo, type InfoElement } from '../bagit/bag-info.js';
+import { infoValuesOf, parseBagInfo, type InfoElement } from '../bagit/tag-files.js';
 import { inspectBag, type BagReport } from '../bagit/verify-bag.js';
 import { parseOwnJson } from '../../../core/contract/json.js';
 import { CHECKPOINT_CHARACTERS_MAX } from '../../../core/contract/evidence/bag-proof.js';
@@ -161,7 +161,7 @@ const factsOf = (manifest: ExportBundle, artifacts: number): ExportBagFacts => (
  * @returns the report of a bag whose proof the key has not signed; null for any other bag, which is then verified
  * @throws BagError BAG_UNREADABLE or BAG_HOSTILE if the tree cannot be listed
  */
-export async function checkBagSignature(tree: BagTree, key: NoteVerifier): Promise<ExportBagReport | null> {
+async function checkBagSignature(tree: BagTree, key: NoteVerifier): Promise<ExportBagReport | null> {
   if (!(await hasFile(tree, PROOF_PATH))) return null;
   const read = await readProofCheckpoint(tree);
   if (read === null) {

@@ -14,7 +14,6 @@ import {
   REGISTRATIONS_OPTION,
   requireValidPolicy,
 } from '../../../interfaces/cli/options/folders.js';
-import { junitText, type JunitTest } from './junit-text.js';
 import { countText, createPainter, escapeText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
 
 const FILES_MAX = 64;
@@ -46,7 +45,7 @@ export const policyTest: CliCommand = {
       })),
     );
     const failed = results.filter(({ differences }) => differences.length > 0).length;
-    if (args.flag('junit')) await io.stdout.write(junitText('policy', results.map(toJunit)));
+    if (args.flag('junit')) await io.stdout.write(junitText(results));
     else if (args.flag('json')) for (const result of results) await io.stdout.write(jsonLine(result));
     else {
       for (const result of results) await io.stdout.write(textOf(result, io));
@@ -72,8 +71,6 @@ interface Result {
   readonly differences: readonly string[];
 }
 
-const toJunit = ({ file, line, name, differences }: Result): JunitTest => ({ file, line, name, failures: differences });
-
 function textOf({ file, line, name, decided, differences }: Result, io: Io): string {
   const paint = createPainter(io.colours);
   const mark = differences.length === 0 ? paint('✓', 'green') : paint('✗', 'red');
@@ -86,3 +83,35 @@ function decidedText({ decision, rule, quorum, roles, errors = [] }: TestDecisio
   const why = errors.length === 0 ? '' : `: ${errors.join('; ')}`;
   return rule === null ? decision : `${decision} (${rule}${why})`;
 }
+
+/** The results as JUnit XML, which CI systems read. */
+function junitText(tests: readonly Result[]): string {
+  const failed = tests.filter(({ differences }) => differences.length > 0).length;
+  return [
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    `<testsuites><testsuite name="policy" tests="${tests.length}" failures="${failed}">`,
+    ...tests.map(testText),
+    '</testsuite></testsuites>',
+    '',
+  ].join('\n');
+}
+
+function testText({ file, line, name, differences }: Result): string {
+  const head = `<testcase classname="${escapeXml(file)}" name="${escapeXml(name)}" file="${escapeXml(file)}" line="${line}"`;
+  if (differences.length === 0) return `${head}/>`;
+  return `${head}><failure message="${escapeXml(differences.join('; '))}"/></testcase>`;
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&apos;',
+};
+
+/** XML 1.0 has no control characters, not even escaped ones. */
+const escapeXml = (text: string): string =>
+  text
+    .replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, '\ufffd')
+    .replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
