@@ -1,7 +1,7 @@
 // The request of an export run. Creates manifest.json from it, and the elements of bag-info.txt that repeat it.
 
 import { createHash } from 'node:crypto';
-import { infoValuesOf, type InfoElement } from './bagit/tag-files.js';
+import { infoValuesOf, type InfoElement } from './bagit/bag-info.js';
 import { encodeTexts } from './bagit/write-bag.js';
 import { isJsonObject, canonicalJson, quote } from '../../core/contract/json.js';
 import { refuseOtherFormat, type FileFormat } from '../../core/contract/file-format.js';

@@ -1,7 +1,7 @@
 // Compares the manifests and fetch.txt with the files of a bag.
 
 import type { BagFindings, BagRule } from './bag-finding.js';
-import type { Declaration } from './tag-files.js';
+import type { Declaration } from './bag-info.js';
 import { readBagFile, type FileRecord, type Inventory, type BagReadContext } from './inventory.js';
 import {
   parseFetchLine,

@@ -9,7 +9,7 @@ import {
   type InfoElement,
   parseDeclaration,
   type Declaration,
-} from './tag-files.js';
+} from './bag-info.js';
 import { checkCoverage, ListedFiles, readFetch, readManifest } from './listed-files.js';
 import { BagFindings, type BagFinding } from './bag-finding.js';
 import {

@@ -4,7 +4,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { usageError } from '../../../core/errors.js';
 import type { BagSink } from '../../../engine/ports/bag-tree.js';
-import { infoValuesOf, writeBagInfo, writeOxum, type InfoElement, DECLARATION_1_0 } from './tag-files.js';
+import { infoValuesOf, writeBagInfo, writeOxum, type InfoElement, DECLARATION_1_0 } from './bag-info.js';
 import { manifestName, writeManifestLine } from './manifest.js';
 import { PAYLOAD_DIRECTORY, findPathProblem } from './paths.js';
 

@@ -3,7 +3,7 @@
 // equal.
 
 import { createHash } from 'node:crypto';
-import { infoValuesOf } from '../bagit/tag-files.js';
+import { infoValuesOf } from '../bagit/bag-info.js';
 import { BagProof, BagEntry } from '../../../core/contract/evidence/bag-proof.js';
 import { BagError, LedgerError } from '../../../core/errors.js';
 import { openSignedHead, type Checkpoint } from '../../../core/ledger/proof/checkpoint.js';

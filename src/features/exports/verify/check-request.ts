@@ -1,7 +1,7 @@
 // Checks that the manifest of a bag is what its export run requested and what people approved by counted votes.
 // bag-info.txt is not signed: the run that it names must be an export run that requested this manifest.
 
-import { infoValuesOf } from '../bagit/tag-files.js';
+import { infoValuesOf } from '../bagit/bag-info.js';
 import type { AuditEvent } from '../../../core/contract/run/audit-event.js';
 import { isJsonObject, type JsonObject, scanJson, canonicalJson } from '../../../core/contract/json.js';
 import type { ExportBundle } from '../../../core/contract/evidence/export-bundle.js';

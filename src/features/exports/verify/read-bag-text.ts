@@ -2,7 +2,7 @@
 // and must not have changed.
 
 import { createHash } from 'node:crypto';
-import type { InfoElement } from '../bagit/tag-files.js';
+import type { InfoElement } from '../bagit/bag-info.js';
 import { LineReader } from '../bagit/line-reader.js';
 import type { FileRecord } from '../bagit/inventory.js';
 import { type Json, scanJson, canonicalJson } from '../../../core/contract/json.js';

@@ -1,7 +1,7 @@
 // Verifies an exported bag. It is untrusted, no ledger is available, and memory is bounded. With the key of a ledger,
 // it must also match what that ledger has recorded.
 
-import { infoValuesOf, parseBagInfo, type InfoElement } from '../bagit/tag-files.js';
+import { infoValuesOf, parseBagInfo, type InfoElement } from '../bagit/bag-info.js';
 import { inspectBag, type BagReport } from '../bagit/verify-bag.js';
 import { parseOwnJson } from '../../../core/contract/json.js';
 import { CHECKPOINT_CHARACTERS_MAX } from '../../../core/contract/evidence/bag-proof.js';

@@ -10,7 +10,7 @@ import {
   writeOxum,
   DECLARATION_1_0,
   parseDeclaration,
-} from '../../../../src/features/exports/bagit/tag-files.js';
+} from '../../../../src/features/exports/bagit/bag-info.js';
 import {
   parseFetchLine,
   parseManifestLine,
