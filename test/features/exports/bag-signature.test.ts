@@ -19,7 +19,7 @@ import { verifyExportBag } from '../../../src/features/exports/verify/verify-exp
 import { json, linesIn, linesOf, signedAgain, signer, stranger, signedBag, withJson } from './bag-forging.js';
 import { rulesOf, sealed, type Files } from './material.js';
 
-const { at, verified, good } = signedBag();
+const { verified, good } = signedBag();
 
 const ENTRIES = 'data/entries.jsonl';
 const PROOF = 'data/proof.json';

@@ -30,7 +30,6 @@ import {
   filesOf,
   writeFiles,
   ledgerOf,
-  place,
   requestFor,
   rulesOf,
   RULES_OF_PROOFS,
