@@ -1,5 +1,5 @@
 import { usageError } from '../../../core/errors.js';
-import { measureCoverage, signCoverage, type MeasuredCoverage, type NotedHead } from '../measure-coverage.js';
+import { measureCoverage, signCoverage, type MeasuredCoverage, type NotedHead } from '../policy-coverage.js';
 import { readLedgerSigner } from '../../../home/ledger-key.js';
 import { requireSignedHead } from '../../../runtime/ledger/ledger-proofs.js';
 import {

@@ -1,6 +1,6 @@
 import { nameBoth } from '../../../core/contract/entry-name.js';
 import { RunError } from '../../../core/errors.js';
-import { readDecisionsAt } from '../entry-decisions.js';
+import { readDecisionsAt } from '../decision-fold.js';
 import { UNDECIDABLE, type PolicyAnswer, type RecordedDecision } from '../recorded-decision.js';
 import { explain, type Explanation } from '../explain.js';
 import type { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
