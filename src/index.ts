@@ -1,6 +1,7 @@
 // The public API of `turnpike`, listed explicitly. Other entries: `turnpike/contract` has the schemas,
 // `turnpike/machines` the machines, `turnpike/sessions` what sessions have, `turnpike/copies` copies of home
-// directories, `turnpike/ports` what a service can implement itself, and `turnpike/replay` replay and the jest matchers.
+// directories, `turnpike/ports` what a service can implement itself, and `turnpike/replay` replay and the matchers for
+// jest.
 
 export { memoryStore } from './stores/memory/memory-ledger-store.js';
 export { openSandbox } from './sandbox/files/file-sandbox.js';

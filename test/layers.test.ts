@@ -31,8 +31,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'features',
     'host',
   ],
-  published: ['core', 'machines', 'features'],
-  index: ['core', 'kernel', 'engine', 'system', 'stores', 'sandbox', 'runtime', 'home', 'features', 'host'],
+  published: ['core', 'machines', 'kernel', 'engine', 'features'],
+  index: ['core', 'system', 'stores', 'sandbox', 'runtime', 'home', 'host'],
 };
 
 /** Where each third-party package may be imported: a file, or everything below a folder. */

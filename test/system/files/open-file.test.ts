@@ -121,6 +121,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   'src/sandbox/files/sandbox-walk.ts': 'the sandbox has its own rules (decision 0007)',
   'src/interfaces/cli/demo.ts': 'files of this package',
   'src/interfaces/cli/create-contract.ts': 'files of this package',
+  'src/stores/postgres/postgres-schema.ts': 'files of this package',
   'src/system/package-version.ts': 'files of this package',
   'src/features/hooks/install/inspect-client.ts': 'files of this package',
   'src/features/hooks/client-files/client-version.ts': 'what the kernel says of processes',

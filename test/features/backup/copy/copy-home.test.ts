@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { withoutTriggers } from '../../../../src/stores/sqlite/sqlite-database.js';
 import { openTurnpike } from '../../../../src/host/turnpike.js';
-import { copyHome, reopenHome } from '../../../../src/features/backup/copy/copy-home.js';
+import { copyHome, reopenHome } from '../../../../src/features/backup/index.js';
 import { locationText, resolveLocation, type LedgerLocation } from '../../../../src/home/ledger-location.js';
 import { createCopyMarker, removeCopyMarker, writeCopiedMark } from '../../../../src/home/copy-marker.js';
 import { turnpike } from '../../../interfaces/cli/fake-io.js';
