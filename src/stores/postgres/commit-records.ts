@@ -50,7 +50,8 @@ export const COMMIT_RECORDS = {
     kind: 'text',
     byte_size: 'bigint',
     key_no: 'integer',
-    stored_at: 'integer',
+    /** Null for content that was erased. */
+    stored_at: 'integer | null',
     stored_bytes: 'integer',
   },
   commit_mark: {

@@ -15,6 +15,7 @@ import type { CaseKeys } from '../../keys/case-keys.js';
 import { unavailableError } from '../../ledger/store-errors.js';
 import { ByteColumn } from '../values/byte-column.js';
 import { checkServer } from '../check-server.js';
+import { recordArray, type CommitRecord } from '../commit-records.js';
 import {
   asLedgerError,
   checkSchemaName,
@@ -131,25 +132,18 @@ class PostgresCopyTarget implements LedgerCopyTarget {
 
   async addContents(page: readonly CopiedContent[]): Promise<void> {
     const bytes = new ByteColumn();
-    const contents = page.map((content) => this.#sealed(content));
-    for (const { no, case_id, stored } of contents) {
-      bytes.add(stored ?? NOTHING);
+    const records = page.map((content): CommitRecord<'commit_content'> => {
+      const { no, case_id, sha256, kind, byte_size, key_no, stored } = this.#sealed(content);
       this.#lastContent = Math.max(this.#lastContent, no);
       if (case_id !== null) this.#cases.add(case_id);
-    }
-    await this.#send(ADD_CONTENTS, [
-      contents.map(({ no }) => no),
-      contents.map(() => 0),
-      contents.map(({ case_id }) => case_id),
-      contents.map(({ kind }) => kind),
-      contents.map(({ byte_size }) => byte_size),
-      contents.map(({ key_no }) => key_no),
-      // Without a position the bytes are null: they were erased.
-      contents.map(({ stored }, at) => (stored === null ? null : bytes.at[at])),
-      bytes.lengths,
-      Buffer.from(contents.map(({ sha256 }) => sha256).join(''), 'hex'),
-      bytes.toBuffer(),
-    ]);
+      const place = stored === null ? { at: null, bytes: 0 } : bytes.add(stored);
+      return {
+        ...{ known_no: 0, case_id, sha256, kind, byte_size, key_no },
+        ...{ stored_at: place.at, stored_bytes: place.bytes },
+      };
+    });
+    const nos = page.map(({ no }) => no);
+    await this.#send(ADD_CONTENTS, [nos, recordArray('commit_content', records), bytes.toBuffer()]);
   }
 
   /** Content of a case from before its key existed gets encrypted, so that an erasure destroys it too. */
@@ -222,12 +216,10 @@ class PostgresCopyTarget implements LedgerCopyTarget {
   }
 }
 
-const NOTHING = new Uint8Array();
-
 const asCopyError = (cause: unknown, message: string): unknown =>
   cause instanceof Error && 'code' in cause && cause.code === 'USAGE' ? cause : asLedgerError(cause, message);
 
-const ADD_CONTENTS = 'SELECT store_contents($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)';
+const ADD_CONTENTS = 'SELECT store_contents($1, $2, $3)';
 
 const ADD_BLOCKS = `WITH b AS (
     SELECT * FROM json_to_recordset($1::json) AS b (tree_id text, seq integer, log_index bigint, types text, texts text,
