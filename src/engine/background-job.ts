@@ -65,7 +65,7 @@ export class BackgroundJob {
   #at = Infinity;
   /** Ends the wait for the next run, or the rest of the run in progress. */
   #endWait = (): void => undefined;
-  /** The last run that has begun. It never rejects. */
+  /** The last run that has begun. It rejects only if `onFailed` throws. */
   #run: Promise<void> = Promise.resolve();
   #isRunning = false;
 
@@ -95,9 +95,13 @@ export class BackgroundJob {
 
   /** Requests a run after this time, at the latest. */
   request(ms: number): void {
-    const at = this.#parts.clock.now() + ms;
-    if (at >= this.#at) return;
-    this.#at = at;
+    const now = this.#parts.clock.now();
+    if (now + ms >= this.#at) {
+      // The time of the next run has come, and its timer not yet.
+      if (this.#state === 'waiting' && this.#at <= now) this.#wait();
+      return;
+    }
+    this.#at = now + ms;
     if (this.#state === 'waiting') this.#wait();
     else this.#send('request');
   }
@@ -176,9 +180,10 @@ export class BackgroundJob {
       next = await run();
     } catch (error) {
       if (!this.isStopped) next = onFailed(error);
+    } finally {
+      this.#isRunning = false;
+      if (next !== null) this.request(next);
+      this.#send('end');
     }
-    this.#isRunning = false;
-    if (next !== null) this.request(next);
-    this.#send('end');
   }
 }

@@ -81,6 +81,17 @@ test('a run begins at its time, and the earliest of several requests counts', ()
   });
 });
 
+test('a request begins a run whose time has come, although its timer has not', () => {
+  const { job: made, clock, runs } = job();
+  made.start(5);
+  for (let read = 0; read < 10; read += 1) clock.now();
+  expect(runs()).toBe(0);
+  made.request(0);
+  expect({ runs: runs(), isRunning: made.isRunning, timers: clock.timers }).toEqual({
+    ...{ runs: 1, isRunning: true, timers: 0 },
+  });
+});
+
 test('however many requests come during a run, one more run follows it', async () => {
   const { job: made, runs, most, end } = job();
   made.start(0);

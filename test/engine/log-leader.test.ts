@@ -7,7 +7,11 @@ import { ManualClock } from '../fixtures/manual-clock.js';
 import { turns } from './start-tree.js';
 
 /** A worker with a store that says who leads and what is pending. */
-function worker(isLeader: () => boolean, pending: () => readonly number[] = () => []) {
+function worker(
+  isLeader: () => boolean,
+  pending: () => readonly number[] = () => [],
+  integrated: () => Promise<void> = () => Promise.resolve(),
+) {
   const clock = new ManualClock();
   const counts = { integrated: 0, followed: 0 };
   const leader = new LogLeader({
@@ -18,9 +22,10 @@ function worker(isLeader: () => boolean, pending: () => readonly number[] = () =
     },
     clock,
     log: winstonLog('silent'),
-    integrate: () => {
+    integrate: async () => {
       counts.integrated += 1;
-      return Promise.resolve(pending().length > 0);
+      await integrated();
+      return pending().length > 0;
     },
     follow: () => {
       counts.followed += 1;
@@ -58,6 +63,24 @@ test('the leader integrates in intervals, sooner while appends are pending', asy
   leader.stop();
   await wait(FOLLOWER_MS);
   expect(counts.integrated).toBe(5);
+});
+
+test('the leader rests after a long round in which this worker has committed', async () => {
+  let end = (): void => undefined;
+  const { counts, wait, leader } = worker(
+    () => true,
+    () => [],
+    () => new Promise<void>((resolve) => (end = resolve)),
+  );
+  await wait(0);
+  leader.onCommitted();
+  await wait(4 * LEADER_MS);
+  end();
+  await wait(0);
+  expect(counts.integrated).toBe(1);
+  await wait(LEADER_MS + 5);
+  expect(counts.integrated).toBe(2);
+  leader.stop();
 });
 
 test('a follower reads the head, and integrates only what the leader leaves pending', async () => {

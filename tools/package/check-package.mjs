@@ -150,7 +150,8 @@ function check(tool, args) {
     cwd: ROOT,
     encoding: 'utf8',
   });
-  if (status !== 0) problems.push(`${tool}: ${stdout}${stderr}`);
+  if (status === null) problems.push(`${tool} is not installed: npm ci --prefix tools/ci`);
+  else if (status !== 0) problems.push(`${tool}: ${stdout}${stderr}`);
 }
 
 function run(command, args) {

@@ -33,6 +33,8 @@ export class LogLeader {
   readonly #job: BackgroundJob;
   #isLeader = false;
   #lastRound = -Infinity;
+  /** Whether this worker has committed during the current round. */
+  #isDue = false;
   /** The oldest pending append at the last round of a follower. */
   #oldest: number | null = null;
 
@@ -43,7 +45,7 @@ export class LogLeader {
       run: () => this.#round(),
       onFailed: (error) => {
         options.log.warn('the log of the shared ledger was not extended', { error });
-        return FOLLOWER_MS;
+        return this.#restAfter(FOLLOWER_MS);
       },
     });
   }
@@ -59,14 +61,21 @@ export class LogLeader {
   /** This worker has committed: the leader integrates soon. */
   onCommitted(): void {
     if (!this.#isLeader) return;
-    this.#job.request(Math.max(0, this.#lastRound + LEADER_MS - this.#options.clock.now()));
+    if (this.#job.isRunning) this.#isDue = true;
+    else this.#job.request(Math.max(0, this.#lastRound + LEADER_MS - this.#options.clock.now()));
   }
 
   async #round(): Promise<number> {
+    this.#isDue = false;
     this.#lastRound = this.#options.clock.now();
     this.#isLeader = await this.#options.store.lead();
     if (!this.#isLeader) return this.#follow();
-    return (await this.#options.integrate()) ? LEADER_MS : LEADER_IDLE_MS;
+    return this.#restAfter((await this.#options.integrate()) ? LEADER_MS : LEADER_IDLE_MS);
+  }
+
+  /** The rest after a round, in ms. */
+  #restAfter(ms: number): number {
+    return this.#isDue && this.#isLeader ? LEADER_MS : ms;
   }
 
   /** I2, I3. */

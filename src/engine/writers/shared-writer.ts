@@ -122,8 +122,10 @@ export class SharedWriter implements LedgerWriter {
     this.#engine = engine;
     // The connection may be lost meanwhile, for so long that this worker is over: then it joins again.
     const recovery = await this.#send(() => this.#workForOthers(engine), false);
-    if (this.#polls.isStopped) this.#polls.restart(POLL_MS);
-    else this.#polls.start(POLL_MS);
+    // The engine may have failed meanwhile, and `stop` was called.
+    if (this.#engine !== engine) return recovery;
+    this.#polls.stop();
+    this.#polls.restart(POLL_MS);
     this.#unsubscribe();
     this.#unsubscribe = this.#store.subscribe?.((trees) => void this.#onGrown(trees)) ?? IGNORE;
     return recovery;

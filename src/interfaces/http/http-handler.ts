@@ -14,7 +14,7 @@ import {
   registerRoutes,
   type HttpApp,
   type HttpAppService,
-  type ServerRest,
+  type UnroutedRequests,
 } from './http-plugin.js';
 import { PAGE_METHODS, sendPage, createServedPage, type Page } from './served-page.js';
 import { RouteIndex } from './routes/route.js';
@@ -61,7 +61,7 @@ export function createHandler<S extends HttpAppService>({ observe, ...options }:
       sendRefusal(reply.raw, createRefusal('NOT_FOUND'));
     },
   });
-  registerRoutes(fastify, options, createServerRest(options));
+  registerRoutes(fastify, options, createUnroutedRequests(options));
   let ready: Promise<unknown> | null = Promise.resolve(fastify.ready()).then(() => (ready = null));
   return {
     async handle(request, response) {
@@ -82,12 +82,12 @@ export function createHandler<S extends HttpAppService>({ observe, ...options }:
   };
 }
 
-function createServerRest<S extends HttpAppService>({
+function createUnroutedRequests<S extends HttpAppService>({
   service: { metrics, log },
   routes,
   page,
   findMounted = () => null,
-}: HandlerOptions<S>): ServerRest {
+}: HandlerOptions<S>): UnroutedRequests {
   const index = new RouteIndex(routes);
   const files = createServedPage(page);
   const serve = async (

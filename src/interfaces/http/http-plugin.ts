@@ -4,6 +4,7 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
+import { InvariantError } from '../../core/errors.js';
 import { isConforming } from '../../core/contract/validators.js';
 import type { Principal } from '../../engine/ports/token-book.js';
 import type { AdmittedWork } from '../admission/admission-controller.js';
@@ -33,8 +34,8 @@ export interface HttpApp<S extends HttpAppService> {
   readonly observe?: (request: IncomingMessage, response: ServerResponse) => void;
 }
 
-/** What else a server of this package does. In a server of others, that server does it. */
-export interface ServerRest {
+/** What a server of this package does with requests that no route matches. A server of others does that itself. */
+export interface UnroutedRequests {
   /** The demand of a request that no route matches. */
   demandOf(path: string): RequestDemand;
   /** Answers a request that was refused, or that no route matches. Never throws. */
@@ -55,8 +56,10 @@ interface AdmittedRequest {
   readonly work: AdmittedWork;
 }
 
-/** The property of a request that holds its `AdmittedRequest`. */
-const ADMITTED = 'turnpikeAdmitted';
+/** The property of a request that holds its `AdmittedRequest`. Every version of Fastify lets plugins add one. */
+const ADMITTED = Symbol('turnpike.admitted');
+const admittedOf = (request: object) =>
+  request as { [ADMITTED]: (Pick<AdmittedRequest, 'work'> & { readonly principal: Principal | null }) | null };
 
 /** What Fastify has matched a request with. */
 interface RouteConfig {
@@ -74,11 +77,11 @@ export const httpPlugin =
     fastify.all(`${PREFIX}/*`, { handler: (_request, reply) => sendRefusedReply(reply, createRefusal('NOT_FOUND')) });
   };
 
-/** @param rest null in a server of others */
+/** @param unrouted null in a server of others */
 export function registerRoutes<S extends HttpAppService>(
   fastify: FastifyInstance,
   { service, routes, admission, observe }: HttpApp<S>,
-  rest: ServerRest | null,
+  unrouted: UnroutedRequests | null,
 ): void {
   const index = new RouteIndex(routes);
   fastify.decorateRequest(ADMITTED, null);
@@ -88,30 +91,41 @@ export function registerRoutes<S extends HttpAppService>(
     const { raw } = request;
     observe?.(raw, reply.raw);
     const path = pathOf(raw.url ?? '');
-    const { route, demand = rest?.demandOf(path) ?? LEAST_DEMAND } = request.routeOptions.config as RouteConfig;
+    const { route, demand = unrouted?.demandOf(path) ?? LEAST_DEMAND } = request.routeOptions.config as RouteConfig;
     if (route !== undefined) echoRequestId(route, request, reply);
-    const decide = (outcome: AdmissionOutcome): void => {
+    /** @returns whether the request goes on to its route */
+    const decide = (outcome: AdmissionOutcome): boolean => {
       // The client has left: no answer.
-      if (outcome === null) return void reply.hijack();
-      if (rest !== null && (route === undefined || 'reason' in outcome)) {
+      if (outcome === null) {
         reply.hijack();
-        return void rest.answer(raw, reply.raw, outcome);
+        return false;
       }
-      if (!('reason' in outcome)) request.setDecorator(ADMITTED, outcome);
+      if (unrouted !== null && (route === undefined || 'reason' in outcome)) {
+        reply.hijack();
+        void unrouted.answer(raw, reply.raw, outcome);
+        return false;
+      }
+      if (!('reason' in outcome)) admittedOf(request)[ADMITTED] = outcome;
       const refused =
         'reason' in outcome
           ? outcome
           : route === undefined
             ? refuseUnserved(raw.method, index.methods(path))
             : checkAccess(route, request, outcome.principal);
-      if (refused === null) done();
-      else sendRefusedReply(reply, refused);
+      if (refused !== null) sendRefusedReply(reply, refused);
+      return refused === null;
     };
-    admission.admit(raw, reply.raw, demand).then(decide, done);
+    // The first also ends a request whose decision throws.
+    admission
+      .admit(raw, reply.raw, demand)
+      .then(decide)
+      .then((goesOn) => {
+        if (goesOn) done();
+      }, done);
   });
   fastify.addHook('onResponse', (request, reply, done) => {
-    // The rest counts what it answers.
-    if (rest === null || request.getDecorator(ADMITTED) !== null)
+    // What `unrouted` answers it counts itself.
+    if (unrouted === null || admittedOf(request)[ADMITTED] !== null)
       service.metrics.request(request.routeOptions.url ?? 'none', request.method, reply.statusCode);
     done();
   });
@@ -130,10 +144,13 @@ export function registerRoutes<S extends HttpAppService>(
       config: { route, demand },
       bodyLimit: Math.max(demand.bytesMax, BODY_BYTES_MAX),
       handler: async (request, reply) => {
-        const admitted = request.getDecorator<AdmittedRequest>(ADMITTED);
+        const { principal = null, work } = admittedOf(request)[ADMITTED] ?? {};
+        if (principal === null || work === undefined)
+          throw new InvariantError('a request has come to a route without a principal');
+        const admitted: AdmittedRequest = { principal, work };
         const routeRequest = parseRequest(route, request, admitted);
         if ('reason' in routeRequest) sendRefusedReply(reply, routeRequest);
-        else await runRoute(reply, { request: routeRequest, work: admitted.work, route, service });
+        else await runRoute(reply, { request: routeRequest, work, route, service });
         return reply;
       },
     });

@@ -57,12 +57,14 @@ export class RequestAdmission {
     const { socket } = request;
     const bytes = bodyBytesOf(request, bytesMax);
     const pending = admission.admit({ token: principal?.id ?? ANONYMOUS, connection: socket, kind, bytes });
-    let work: AdmittedWork | null = null;
+    let decision = pending.currentDecision;
+    let work = decision !== null && 'work' in decision ? decision.work : null;
+    // At once if the client left during the guard: the work is aborted before it begins.
     runOnceClosed(socket, response, () => {
       if (work === null) pending.cancel();
       else endWork(work, response);
     });
-    const decision = pending.currentDecision ?? (await pending.decision());
+    decision ??= await pending.decision();
     if (decision === null) return null;
     if ('refused' in decision) {
       const { cause, retryMs } = decision.refused;

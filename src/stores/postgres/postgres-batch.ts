@@ -67,11 +67,15 @@ export function sharedCommitQuery(batch: SharedBatch, parameters: CommitParamete
 /** Calls a function with parameters by name. Each session plans the statement once. */
 const namedCall = (name: string, call: string, parameters: Readonly<Record<string, unknown>>) => ({
   name,
-  text: `SELECT * FROM ${call}(${Object.keys(parameters)
-    .map((parameter, at) => `${parameter} => $${at + 1}`)
-    .join(', ')})`,
+  text: (CALLS[call] ??= callText(call, Object.keys(parameters))),
   values: Object.values(parameters),
 });
+
+/** The statements by the function that they call: the names and order of its parameters never change. */
+const CALLS: Record<string, string> = {};
+
+const callText = (call: string, parameters: readonly string[]): string =>
+  `SELECT * FROM ${call}(${parameters.map((parameter, at) => `${parameter} => $${at + 1}`).join(', ')})`;
 
 function toAppend(
   { tree_id, from, entries, opened, ended, recoveryHint, artifacts }: TreeAppend,

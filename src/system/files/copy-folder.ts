@@ -1,7 +1,7 @@
 // Copies folders durably: what was copied survives a crash once the call has resolved.
 
 import { constants } from 'node:fs';
-import { lstat, mkdir, open, readdir, readlink, rm, symlink, utimes, chmod } from 'node:fs/promises';
+import { lstat, mkdir, open, readdir, readlink, rm, symlink, utimes, chmod, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../error-code.js';
 import { fsyncDirectory } from './fsync-directory.js';
@@ -56,7 +56,11 @@ async function copyEntry(from: string, to: string, options: CopyFolderOptions): 
  * @throws an error of the operating system, such as ELOOP for a link, or NotAFile
  */
 export async function copyRegularFile(from: string, to: string): Promise<void> {
-  const source = await openRegular(from, { flags: constants.O_NOFOLLOW });
+  await copyOpenFile(await openRegular(from, { flags: constants.O_NOFOLLOW }), to);
+}
+
+/** Closes the source. */
+async function copyOpenFile(source: FileHandle, to: string): Promise<void> {
   try {
     const { mode, atime, mtime } = await source.stat();
     const target = await open(to, 'wx', 0o600);
@@ -75,11 +79,14 @@ export async function copyRegularFile(from: string, to: string): Promise<void> {
 
 /** Like `copyRegularFile`; does nothing if `from` does not exist. */
 export async function copyFileIfThere(from: string, to: string): Promise<void> {
+  let source: FileHandle;
   try {
-    await copyRegularFile(from, to);
+    source = await openRegular(from, { flags: constants.O_NOFOLLOW });
   } catch (error) {
-    if (errorCode(error) !== 'ENOENT') throw error;
+    if (errorCode(error) === 'ENOENT') return;
+    throw error;
   }
+  await copyOpenFile(source, to);
 }
 
 /** Removes a file or folder, if it is there. */

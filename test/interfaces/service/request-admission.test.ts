@@ -133,11 +133,11 @@ describe('a client', () => {
     expect(all.map((came) => (came === 'waits' ? came : 'works'))).toEqual(['works', 'works', 'waits']);
   });
 
-  test('that has left before its admission holds no slot', async () => {
+  test('that has left before its admission holds no slot, and its work is aborted', async () => {
     const before = ({ socket }: IncomingMessage): Promise<unknown> => once(socket.destroy(), 'close');
     const { admission, entered, send } = entering({}, { before });
     await send('GET');
-    expect(await entered[0]).toHaveProperty('work');
+    expect(await entered[0]).toHaveProperty('work.isAborted', true);
     expect(admission.counts).toMatchObject({ running: 0, waiting: 0, admitted: { step: 1 } });
   });
 

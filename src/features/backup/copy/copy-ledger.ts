@@ -84,20 +84,19 @@ export async function copyLedger(
  * @param store null if the target needs no leases
  */
 async function recover(store: LedgerStore | null, tree: CopiedTree): Promise<RecoveredTree> {
-  const folded = store === null || !tree.unfinished ? null : await foldUnlessDamaged(store, tree.tree_id);
-  if (folded === null) return { ...tree, leases: [] };
-  const wake_at = folded.timers.map(({ at }) => at).sort()[0] ?? null;
-  const leases = leasesOf(folded);
-  folded.stop();
-  return { ...tree, wake_at, leases };
-}
-
-async function foldUnlessDamaged(store: LedgerStore, tree_id: string): Promise<Tree | null> {
+  const without = { ...tree, leases: [] };
+  if (store === null || !tree.unfinished) return without;
+  let folded: Tree | null = null;
   try {
-    return (await foldTree(store, tree_id))?.tree ?? null;
+    folded = (await foldTree(store, tree.tree_id))?.tree ?? null;
+    if (folded === null) return without;
+    const wake_at = folded.timers.map(({ at }) => at).sort()[0] ?? null;
+    return { ...tree, wake_at, leases: leasesOf(folded) };
   } catch (error) {
-    if (isUnfoldable(error)) return null;
+    if (isUnfoldable(error)) return without;
     throw error;
+  } finally {
+    folded?.stop();
   }
 }
 

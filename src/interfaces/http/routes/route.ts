@@ -162,9 +162,12 @@ const parseNumber = (text: unknown): unknown =>
 /** The methods that a path serves, whatever route they belong to: a path may have several. */
 export class RouteIndex {
   /** Routes by the number of path segments, each with its segments; null for a parameter. */
-  readonly #byLength = new Map<number, { readonly parts: readonly (string | null)[]; readonly served: Served }[]>();
+  readonly #byLength = new Map<
+    number,
+    { readonly parts: readonly (string | null)[]; readonly served: IndexedRoute }[]
+  >();
 
-  constructor(routes: readonly Served[]) {
+  constructor(routes: readonly IndexedRoute[]) {
     for (const served of routes) {
       const parts = served.path.split('/').map((part) => (part.startsWith('{') ? null : part));
       const same = this.#byLength.get(parts.length) ?? [];
@@ -180,4 +183,4 @@ export class RouteIndex {
     );
   }
 }
-type Served = Pick<Route, 'method' | 'path' | 'head'>;
+type IndexedRoute = Pick<Route, 'method' | 'path' | 'head'>;

@@ -1,5 +1,5 @@
-// Arrays as PostgreSQL reads them. The driver would quote each element in several passes; a commit has some forty
-// arrays with an element for each tree, mark or content.
+// Arrays as PostgreSQL reads them. The driver would quote each element in several passes, and the arrays of a commit
+// have an element for each tree, mark or content.
 
 import { InvariantError } from '../../../core/errors.js';
 
