@@ -23,7 +23,7 @@ import {
   type ErasureList,
   type ListedErasure,
 } from '../../stores/keys/erasure-list.js';
-import { resignErasures } from '../../stores/keys/resign-erasures.js';
+import { resignErasures } from '../../stores/keys/erasure-list.js';
 import { openSqliteStore } from '../../stores/sqlite/sqlite-ledger-store.js';
 import { lockFolder } from '../../stores/sqlite/writer-lock.js';
 import { LedgerError, usageError } from '../../core/errors.js';

@@ -1,28 +1,55 @@
-// Encrypts the contents of cases with their current keys, in parts (decision 0022). Each part is one transaction, whose
-// files are durable before it. So a crash leaves each content under the replaced key or the current one; both are
-// readable, and the work continues with what is left.
+// The keys of the cases of an SQLite ledger. After a replacement, the contents of a case are encrypted with its current
+// key, in parts (decision 0022). Each part is one transaction, whose files are durable before it. So a crash leaves each
+// content under the replaced key or the current one; both are readable, and the work continues with what is left.
 
 import { LedgerError } from '../../../core/errors.js';
-import type { ResealedPart } from '../../../engine/ports/ledger/case-key-table.js';
+import type { CaseKeyTable, ResealedPart } from '../../../engine/ports/ledger/case-key-table.js';
 import { type CaseKey, SEAL_BYTES, type CaseCipher } from '../../keys/case-keys.js';
 import { tamperedError } from '../../ledger/store-errors.js';
 import type { SqliteConnection, SqliteStatement } from '../sqlite-binding.js';
 import { withoutTriggers } from '../sqlite-database.js';
+import type { SqliteWriter } from '../sqlite-writer.js';
 import {
   readArtifactFileSync,
   removeReplacedFiles,
   writeArtifactFile,
   type ArtifactPlace,
 } from './sqlite-artifact-files.js';
-import type { SqliteArtifacts } from './sqlite-artifacts.js';
+import type { ContentStorage } from './sqlite-artifacts.js';
 
 /** Rows that one part looks at, and bytes that it encrypts: some 50 ms. The first content may be larger. */
 const ROWS_MAX = 2_000;
 const BYTES_MAX = 8 * 1_024 * 1_024;
 
-export interface ResealParts {
+/** What the table uses of a store. */
+interface SqliteCaseKeyParts {
+  readonly storage: ContentStorage;
+  readonly writer: () => SqliteWriter;
+  /** Runs the work, and translates its errors. */
+  readonly attempt: <T>(work: () => T) => Promise<T>;
+}
+
+/** The keys of the cases of an SQLite ledger. */
+export function sqliteCaseKeyTable({ storage, writer, attempt }: SqliteCaseKeyParts): CaseKeyTable {
+  const { keys } = storage;
+  const onContents = <T>(work: (parts: ResealParts, inTransaction: (part: () => void) => boolean) => T): Promise<T> =>
+    attempt(() => writer().onContents(({ db }, inTransaction) => work({ db, storage }, inTransaction)));
+  return {
+    cases: () => keys.cases().filter((case_id) => keys.has(case_id)),
+    unfinished: () => keys.unfinishedReplacements(),
+    begin: (case_id, by) => onContents((parts) => keys.replace(case_id, countCaseContents(parts, case_id), by)),
+    reseal: (case_ids, from) => onContents((parts, inTransaction) => resealPart(parts, case_ids, from, inTransaction)),
+    finish: (case_ids) =>
+      onContents((parts) => {
+        removeResealed(parts, case_ids);
+        for (const case_id of case_ids) keys.destroyReplaced(case_id);
+      }),
+  };
+}
+
+interface ResealParts {
   readonly db: SqliteConnection;
-  readonly artifacts: SqliteArtifacts;
+  readonly storage: ContentStorage;
 }
 
 interface OldRow {
@@ -35,9 +62,9 @@ interface OldRow {
 }
 
 /** How many contents of the case an erasure would remove. */
-export function countCaseContents({ db, artifacts }: ResealParts, case_id: string): number {
+function countCaseContents({ db, storage }: ResealParts, case_id: string): number {
   const sql = 'SELECT count(*) FROM artifacts WHERE case_id = ? AND (sealed = 0 OR sealed > ?)';
-  return Number(db.prepare(sql).pluck().get(case_id, artifacts.keys.lastErased(case_id)));
+  return Number(db.prepare(sql).pluck().get(case_id, storage.keys.lastErased(case_id)));
 }
 
 /**
@@ -45,7 +72,7 @@ export function countCaseContents({ db, artifacts }: ResealParts, case_id: strin
  * @param inTransaction runs the work in its own transaction; returns false, with nothing done, if it cannot now
  * @throws LedgerError LEDGER_UNAVAILABLE; LEDGER_TAMPERED for a content that its key does not open
  */
-export function resealPart(
+function resealPart(
   parts: ResealParts,
   case_ids: readonly string[],
   from: number,
@@ -83,7 +110,7 @@ interface Target {
   readonly lastErased: number;
 }
 
-const targetOf = ({ artifacts: { keys } }: ResealParts, case_id: string): Target => ({
+const targetOf = ({ storage: { keys } }: ResealParts, case_id: string): Target => ({
   lastErased: keys.lastErased(case_id),
   current: keys.currentKey(case_id),
 });
@@ -113,7 +140,7 @@ function nextAfter(db: SqliteConnection, from: number): number | null {
 }
 
 function resealRows(
-  { db, artifacts: { directory, keys } }: ResealParts,
+  { db, storage: { directory, keys } }: ResealParts,
   rows: readonly OldRow[],
   targets: ReadonlyMap<string, Target>,
 ): void {
@@ -152,15 +179,14 @@ function openContent(key: CaseCipher | null, stored: Uint8Array, hash: Buffer, p
  * Removes the files of contents under replaced keys, and the bytes of rows under them.
  * @throws LedgerError LEDGER_UNAVAILABLE if contents under a replaced key remain, or a reader keeps old pages
  */
-export function removeResealed(parts: ResealParts, case_ids: readonly string[]): void {
-  const { db, artifacts } = parts;
+function removeResealed(parts: ResealParts, case_ids: readonly string[]): void {
+  const { db, storage } = parts;
   const left = keysInUse(db, case_ids).find(({ case_id, sealed }) => isOld({ sealed }, targetOf(parts, case_id)));
   if (left !== undefined) throw laterError(`contents of ${left.case_id} are still under a replaced key`);
   // The WAL still contains the rows as they were.
   const [log] = db.pragma('wal_checkpoint(TRUNCATE)') as { readonly busy: number }[];
   if (log?.busy !== 0) throw laterError('a reader keeps a transaction open');
-  for (const case_id of case_ids)
-    removeReplacedFiles(artifacts.directory, case_id, artifacts.keys.currentKey(case_id).no);
+  for (const case_id of case_ids) removeReplacedFiles(storage.directory, case_id, storage.keys.currentKey(case_id).no);
 }
 
 /** The keys of the contents of these cases, with one pass over the table. */

@@ -17,9 +17,8 @@ import { OWN_PREFIX } from '../../records/sql-table.js';
 import { hashesIn } from '../content/sqlite-archives.js';
 import { readArtifactFile } from '../content/sqlite-artifact-files.js';
 import { artifactNumbers, readMarks } from '../sqlite-rows.js';
-import type { SqliteConnection } from '../sqlite-binding.js';
+import { type SqliteConnection, asLedgerError } from '../sqlite-binding.js';
 import { openDatabase } from '../sqlite-database.js';
-import { asLedgerError } from '../sqlite-errors.js';
 import { SqliteRunRecords } from '../sqlite-run-records.js';
 
 const PAGE_BLOCKS = 256;

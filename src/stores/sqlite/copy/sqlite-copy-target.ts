@@ -24,9 +24,8 @@ import {
   proposalKey,
   type BatchMarks,
 } from '../sqlite-rows.js';
-import { connectSqlite, type SqliteConnection, type SqliteStatement } from '../sqlite-binding.js';
+import { connectSqlite, type SqliteConnection, type SqliteStatement, asLedgerError } from '../sqlite-binding.js';
 import { createDatabase, withoutTriggers } from '../sqlite-database.js';
-import { asLedgerError } from '../sqlite-errors.js';
 
 /** Marks in one row: a lookup parses the whole row. */
 const ROW_MARKS = 32;
