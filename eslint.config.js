@@ -31,17 +31,21 @@ export default tseslint.config(
       'src/features/*/page/*.{ts,tsx}',
       'src/features/feature-panels.ts',
     ],
-    languageOptions: { parserOptions: { projectService: false, project: 'tsconfig.inspector.json' } },
+    languageOptions: {
+      parserOptions: { projectService: false, project: 'src/interfaces/inspector/page/tsconfig.json' },
+    },
   },
   {
     // Tests that hand functions over to a browser.
     files: ['test/interfaces/inspector/page/chromium/**/*.ts', 'test/docs/site.campaign.test.ts'],
-    languageOptions: { parserOptions: { projectService: false, project: 'tsconfig.chromium.json' } },
+    languageOptions: {
+      parserOptions: { projectService: false, project: 'test/interfaces/inspector/page/chromium/tsconfig.json' },
+    },
   },
   {
     // Its inputs and entries would be those of all sources.
     files: ['test/docs/extending/*.ts'],
-    languageOptions: { parserOptions: { projectService: false, project: 'tsconfig.extending.json' } },
+    languageOptions: { parserOptions: { projectService: false, project: 'test/docs/extending/tsconfig.json' } },
   },
   { files: ['test/**/*.ts'], rules: { '@typescript-eslint/no-non-null-assertion': 'off' } },
   { files: ['**/*.js', '**/*.mjs'], ...tseslint.configs.disableTypeChecked },

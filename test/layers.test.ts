@@ -31,8 +31,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'features',
     'host',
   ],
-  published: ['core', 'machines', 'features'],
-  index: ['core', 'kernel', 'engine', 'system', 'stores', 'sandbox', 'runtime', 'home', 'features', 'host'],
+  published: ['core', 'machines', 'kernel', 'engine', 'features'],
+  index: ['core', 'system', 'stores', 'sandbox', 'runtime', 'home', 'host'],
 };
 
 /** Where each third-party package may be imported: a file, or everything below a folder. */
@@ -64,13 +64,13 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   pg: ['src/stores/postgres/', 'src/stores/records/postgres-backend.ts'],
   '@restatedev/restate-sdk': ['src/interfaces/restate/'],
   jose: ['src/features/identity/provider/signed-token.ts'],
-  'smol-toml': ['src/features/hooks/clients/read-toml.ts'],
+  'smol-toml': ['src/features/hooks/clients/read-settings.ts'],
   winston: ['src/system/winston-log.ts'],
   nanoid: ['src/system/nanoid-ids.ts'],
   yaml: ['src/core/policy/files/strict-yaml.ts'],
   yauzl: ['src/features/exports/bag/bag-zip.ts'],
-  'libphonenumber-js': ['src/features/promotions/phone-numbers.ts'],
-  ibantools: ['src/features/promotions/account-numbers.ts'],
+  'libphonenumber-js': ['src/features/promotions/identifying-data.ts'],
+  ibantools: ['src/features/promotions/identifying-data.ts'],
   ai: ['src/interfaces/sdk/ai-sdk-agent.ts', 'src/interfaces/sdk/ai-sdk.ts'],
   '@langchain/core': ['src/interfaces/sdk/langchain.ts'],
   '@langchain/langgraph': ['src/interfaces/sdk/langchain.ts'],
@@ -98,7 +98,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
     'src/features/upstreams/mcp/mcp-client.ts',
   ],
   '@modelcontextprotocol/server': ['src/interfaces/mcp/'],
-  'eventsource-parser': ['src/features/upstreams/mcp/event-stream.ts'],
+  'eventsource-parser': ['src/features/upstreams/mcp/http-messages.ts'],
 };
 
 interface Edge {

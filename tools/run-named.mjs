@@ -8,7 +8,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /** What a program needs first: the package in `dist`, or sources and campaigns in `build`. */
 const PACKAGE = ['npm', ['run', 'build', '--silent']];
-const CAMPAIGNS = [process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.campaigns.json']];
+const CAMPAIGNS = [process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'test/tsconfig.campaigns.json']];
 
 const measure = (does, ...args) => ({ does, args, build: PACKAGE });
 const attempt = (does, file) => ({ does, args: [file], build: CAMPAIGNS });

@@ -137,16 +137,12 @@ const toolLines = () => {
       ...keysOf(inputSchema).map((key) => `mcp-input ${name} ${key}`),
       ...keysOf(outputSchema).map((key) => `mcp-output ${name} ${key}`),
     ]),
-    ...code.control.ControlRequest.anyOf
-      .flatMap((request) => operationsOf(request))
+    ...Object.keys(code.control.CONTROL_OPERATIONS)
       .concat(code.features.FEATURES.flatMap(({ inHost }) => Object.keys(inHost?.requests ?? {})))
       .map((op) => `control-request ${op}`),
     ...Object.keys(code.dialects.DIALECTS).map((name) => `hook-client ${name}`),
   ];
 };
-
-const operationsOf = ({ anyOf, properties }) =>
-  anyOf?.flatMap(operationsOf) ?? [properties.op.const ?? properties.op.enum ?? properties.op.anyOf].flat();
 
 const codeLines = () => {
   const { FAULTS, POLICY_CAUSES, ARGUMENT_CAUSES, EXECUTION_CAUSES } = code.faults;

@@ -135,7 +135,7 @@ export const FEATURES: readonly Feature[] = [
     inHost: {
       tools: {
         option: 'hooks',
-        open: async () => (await import('./hooks/gate/native-tool-definitions.js')).openNativeTools(),
+        open: async () => (await import('./hooks/gate/open-hook-gate.js')).openNativeTools(),
       },
       parts: { hookGate: async (host) => (await import('./hooks/gate/open-hook-gate.js')).openHookGate(host) },
       members: { hooks: { part: 'hookGate', option: 'hooks' } },
@@ -171,11 +171,11 @@ export const FEATURES: readonly Feature[] = [
             ...{ resume: true, end: true, rebase: true, waive: true, status: true, prepare: true, list: true },
           },
           remote: async (owner, contract) =>
-            (await import('./sessions/commands/remote-sessions.js')).remoteSessions(owner, contract),
+            (await import('./sessions/control-sessions.js')).remoteSessions(owner, contract),
         },
       },
       requests: {
-        session: async () => (await import('./sessions/session-request.js')).readSessionRequest,
+        session: async () => (await import('./sessions/control-sessions.js')).readSessionRequest,
       },
     },
     commands: async () => (await import('./sessions/commands/session-command-list.js')).SESSION_COMMANDS,

@@ -126,7 +126,7 @@ export function wire(
   opened.push(() => runRecords.close());
   const history = state === null ? null : sqliteHistoryCache(state.history, HISTORY_BUSY_MS);
   opened.push(() => history?.close());
-  const replayPoints = history === null ? null : createReplayPointRecorder(history, environment, { log, defer });
+  const replayPoints = history === null ? null : createReplayPointRecorder(history, environment, { clock, log, defer });
   opened.push(() => replayPoints?.close());
   const restarts = options.restarts === 'automatic' ? new AutomaticRestarts(clock, log) : null;
   const readClock = options.clock === undefined ? watchSystemClock() : null;
@@ -190,9 +190,9 @@ function createEngine(
 function createReplayPointRecorder(
   cache: HistoryCache,
   { store, pointEntries }: StorageEnvironment,
-  { log, defer }: Pick<ReplayPointRecorderOptions, 'log' | 'defer'>,
+  parts: Pick<ReplayPointRecorderOptions, 'clock' | 'log' | 'defer'>,
 ): ReplayPointRecorder {
-  return new ReplayPointRecorder({ store, cache, log, defer, ...(pointEntries === undefined ? {} : { pointEntries }) });
+  return new ReplayPointRecorder({ store, cache, ...parts, ...(pointEntries === undefined ? {} : { pointEntries }) });
 }
 
 type ListenerParts = Pick<

@@ -6,16 +6,12 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { isFinishedBackup } from '../../src/features/backup/backup-manifest.js';
-import { restoreHome } from '../../src/features/backup/restore-home.js';
-import { policySource } from '../../src/home/policy/home-policy.js';
-import { winstonLog } from '../../src/system/winston-log.js';
-import { shippedContract } from '../../src/runtime/shipped-contract.js';
 import { turnpike } from '../interfaces/cli/fake-io.js';
 import { bundled } from '../fixtures/bundled.js';
 import { startPostgres } from '../fixtures/postgres.js';
 import { diskFolder } from '../fixtures/temp-folder.js';
 import { ROOT } from '../root.js';
-import { runBackups } from './campaign.js';
+import { restore, runBackups } from './campaign.js';
 
 const KILLS = 4;
 /** Operations before the end of a backup before which it is killed. */
@@ -87,26 +83,22 @@ test(
     const all = Number(readFileSync(steps, 'utf8'));
     expect(all).toBeGreaterThan(LAST_STEPS);
     const found = { finished: 0, unfinished: 0 };
-    const restore = (backup: string, to: string) =>
-      restoreHome({
-        ...{ backup, home: to, keys: join(home, 'keys'), erasures: 'none', heads: [] },
-        ...{ policies: policySource(shippedContract()), actor: 'otto operator', log: winstonLog('silent') },
-      });
+    const keys = join(home, 'keys');
     for (let at = all - LAST_STEPS; at <= all; at += 1) {
       const to = join(folder, `killed-${at}`);
       expect(backUp(to, { KILL_AT: String(at) }).signal).toBe('SIGKILL');
       const restored = join(folder, `restored-${at}`);
       if (isFinishedBackup(to)) {
         found.finished += 1;
-        expect((await restore(to, restored)).verdict).toMatchObject({ verdict: 'verified' });
+        expect((await restore(to, restored, { keys })).verdict).toMatchObject({ verdict: 'verified' });
       } else {
         found.unfinished += 1;
-        await expect(restore(to, restored)).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+        await expect(restore(to, restored, { keys })).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
         expect(existsSync(restored)).toBe(false);
         const again = join(folder, `again-${at}`);
         cpSync(to, again, { recursive: true });
         expect(backUp(again, {})).toMatchObject({ status: 0, stderr: '' });
-        expect((await restore(again, `${restored}-again`)).verdict).toMatchObject({ verdict: 'verified' });
+        expect((await restore(again, `${restored}-again`, { keys })).verdict).toMatchObject({ verdict: 'verified' });
         rmSync(again, { recursive: true });
       }
     }

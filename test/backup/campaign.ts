@@ -10,7 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { policySource } from '../../src/home/policy/home-policy.js';
 import { winstonLog } from '../../src/system/winston-log.js';
 import { openSqliteStore } from '../../src/stores/sqlite/sqlite-ledger-store.js';
-import { restoreHome } from '../../src/features/backup/restore-home.js';
+import { restoreHome, type RestoreOptions } from '../../src/features/backup/restore-home.js';
 import { isFinishedBackup } from '../../src/features/backup/backup-manifest.js';
 import { homePaths } from '../../src/home/home-paths.js';
 import { erasureSealOf, openHead, sqliteFiles } from '../../src/home/home.js';
@@ -158,7 +158,8 @@ async function checkFinished(
 ): Promise<void> {
   const home = join(folder, `restored-${name}`);
   try {
-    const { verdict, kept } = await restore(backup, home);
+    // The replay below finds what that of the restore would.
+    const { verdict, kept } = await restore(backup, home, { replay: false });
     if (verdict.verdict !== 'verified') tally.violations.push(`${name}: ${JSON.stringify(verdict).slice(0, 2_000)}`);
     tally.entries = Math.max(tally.entries, kept.size);
     const { report, traces } = await readHome(home);
@@ -174,7 +175,8 @@ async function checkUnfinished(options: BackupCampaign, run: BackupRun, to: stri
   const { folder } = options;
   const { home, service, name } = run;
   const restored = join(folder, `unfinished-${name}`);
-  const code = await restore(to, restored, join(home, 'keys')).then(
+  const keys = join(home, 'keys');
+  const code = await restore(to, restored, { keys: existsSync(keys) ? keys : null }).then(
     () => 'restored',
     (error: unknown) => (error as { code?: string }).code ?? String(error),
   );
@@ -191,18 +193,18 @@ async function checkUnfinished(options: BackupCampaign, run: BackupRun, to: stri
   else tally.violations.push(`${name}: a repeated backup is not finished`);
 }
 
-const restore = (backup: string, home: string, keys: string | null = null) =>
+/** Restores a backup of a home after whose backup nothing was erased. */
+export const restore = (backup: string, home: string, options: Partial<RestoreOptions> = {}) =>
   restoreHome({
     backup,
     home,
-    keys: keys !== null && existsSync(keys) ? keys : null,
+    keys: null,
     erasures: 'none',
     heads: [],
-    // The replay that follows finds what this would.
-    replay: false,
     policies: policySource(shippedContract()),
     actor: 'otto operator',
     log: winstonLog('silent'),
+    ...options,
   });
 
 async function readHome(home: string) {

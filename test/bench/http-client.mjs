@@ -1,6 +1,6 @@
 // The client of `npm run bench -- http`: as many connections as there are runs, each proposing in its own.
 
-import autocannon from 'autocannon';
+import autocannon from '../../tools/ci/autocannon.mjs';
 import { payload } from './payloads.mjs';
 
 const { url, token, runs, seconds } = JSON.parse(process.argv[2]);

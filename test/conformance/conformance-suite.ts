@@ -3,14 +3,15 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { ROOT } from '../sources.js';
 
-const SUITE = join(ROOT, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');
+const SUITE = join(ROOT, 'tools/ci/node_modules/@modelcontextprotocol/conformance/dist/index.js');
+if (!existsSync(SUITE)) throw new Error('the conformance suite is not installed: npm ci --prefix tools/ci');
 
 /** The suite imports `globSync`, which Node 20 lacks, for a report of its own that is not used here. */
 const RESOLVE = `export const resolve = (specifier, context, next) =>

@@ -137,7 +137,8 @@ test('every listed scenario exists and has a reason; those of extensions are not
 test.each(['2025-11-25', '2026-07-28'] as const)(
   'CVE-2025-66414: a server without the request guard fails the scenario on DNS rebinding of %s',
   async (revision) => {
-    const open = await serveGuarded(() => () => ({ refusal: null, principal: null }), service(), serving());
+    const unguarded = () => () => Promise.resolve({ refusal: null, principal: null });
+    const open = await serveGuarded(unguarded, service(), serving());
     door.lead(open.url, token);
     const found = await verdicts(url(), revision, 'dns-rebinding-protection');
     expect(found.get('dns-rebinding-protection')).toEqual([expect.stringContaining('Expected HTTP 4xx')]);

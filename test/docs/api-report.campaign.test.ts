@@ -1,11 +1,10 @@
-// docs/reference/api-report.txt compared with the declarations of the build. TURNPIKE_WRITE_API=1 regenerates it.
+// docs/reference/api-report.txt compared with the declarations of the build.
 
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import ts from 'typescript';
+import { apiReport, CONSUMER_OPTIONS, entryPoints } from '../../tools/generate/api-report.js';
 import { ROOT, textOf } from '../sources.js';
-import { apiReport, CONSUMER_OPTIONS, entryPoints } from './api-report.js';
 import { built } from './built.js';
 
 const REPORT = 'docs/reference/api-report.txt';
@@ -26,9 +25,6 @@ describe('the public API', () => {
   beforeAll(async () => {
     await built();
     present = apiReport();
-    if (process.env['TURNPIKE_WRITE_API'] !== '1') return;
-    mkdirSync(dirname(join(ROOT, REPORT)), { recursive: true });
-    writeFileSync(join(ROOT, REPORT), present);
   }, 300_000);
 
   test('has a section for every entry point of package.json', () => {
@@ -62,7 +58,7 @@ describe('the public API', () => {
     expect(found.filter(([, ...missing]) => missing.length > 0)).toEqual([]);
   }, 120_000);
 
-  // If this fails after an intended change: TURNPIKE_WRITE_API=1 writes the report, and CHANGELOG names the change.
+  // If this fails after an intended change: `npm run generate -- api` writes the report. CHANGELOG names the change.
   test('equals the report', () => {
     expect(present.split('\n')).toEqual(textOf(REPORT).split('\n'));
   });

@@ -3,6 +3,7 @@
 import { expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
+import { printFigure } from '../fixtures/campaign.js';
 import { ROOT } from '../root.js';
 import { tableOf } from './tables.js';
 
@@ -51,5 +52,5 @@ test('each step takes the files and functions of the list, in its order, and no 
   );
   const order = firsts.map(([first = '']) => first);
   expect(order).toEqual(order.toSorted((one, other) => (places.get(one) ?? 0) - (places.get(other) ?? 0)));
-  process.stdout.write(`one WRITE_FILE: ${listed.size} files\n`);
+  printFigure(`one WRITE_FILE: ${listed.size} files`);
 });

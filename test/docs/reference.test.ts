@@ -1,37 +1,15 @@
-// docs/reference compared with the code: the generated pages. TURNPIKE_WRITE_REFERENCE=1 regenerates them.
+// docs/reference compared with the code: the generated pages.
 
-import { beforeAll, describe, expect, test } from '@jest/globals';
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
 import { isConforming } from '../../src/core/contract/validators.js';
-import { ROOT, textOf } from '../sources.js';
-import { commandsPage } from './reference/commands-page.js';
-import { configurationPage, configurationSchemaFile } from './reference/configuration-page.js';
-import { httpApiPage } from './reference/http-api-page.js';
-import { POLICY_FILES } from './reference/policy-files.js';
-import { exampleAt, policyFieldsOf, policyFilesPage } from './reference/policy-files-page.js';
+import { REFERENCE } from '../../tools/generate/generated-files.js';
+import { POLICY_FILES } from '../../tools/generate/reference/policy-files.js';
+import { exampleAt, policyFieldsOf } from '../../tools/generate/reference/policy-files-page.js';
+import { textOf } from '../sources.js';
 
-const PAGES = [
-  ['docs/reference/policy-files.md', policyFilesPage],
-  ['docs/reference/commands.md', commandsPage],
-  ['docs/reference/http-api.md', httpApiPage],
-  ['docs/reference/configuration.md', configurationPage],
-  ['docs/reference/turnpike.schema.json', configurationSchemaFile],
-] as const;
-
-describe('the generated reference', () => {
-  beforeAll(() => {
-    if (process.env['TURNPIKE_WRITE_REFERENCE'] !== '1') return;
-    for (const [path, page] of PAGES) {
-      mkdirSync(dirname(join(ROOT, path)), { recursive: true });
-      writeFileSync(join(ROOT, path), page());
-    }
-  });
-
-  // If this fails: TURNPIKE_WRITE_REFERENCE=1 regenerates the page.
-  test.each(PAGES)('%s is what the code generates', (path, page) => {
-    expect(textOf(path).split('\n')).toEqual(page().split('\n'));
-  });
+// If this fails: `npm run generate -- reference` writes the pages anew.
+test.each([...REFERENCE])('%s is what the code generates', (path, page) => {
+  expect(textOf(path).split('\n')).toEqual(page().split('\n'));
 });
 
 describe.each(POLICY_FILES.map((reference) => [reference.file, reference] as const))('%s', (_file, reference) => {

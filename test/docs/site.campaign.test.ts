@@ -8,8 +8,8 @@ import type { AddressInfo } from 'node:net';
 import { extname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { inChromium, Tab, withBrowser } from '../interfaces/inspector/page/chromium/browser.js';
+import { entryPoints } from '../../tools/generate/api-report.js';
 import { filesIn, ROOT } from '../sources.js';
-import { entryPoints } from './api-report.js';
 
 const SITE = join(ROOT, 'dist/docs');
 const BUILD_MS_MAX = 600_000;

@@ -1,6 +1,6 @@
 // Several processes of the command on one ledger in PostgreSQL: real processes, homes, addresses and signals.
 
-import type { statusJson } from '../../src/features/cluster/commands/cluster-status-command.js';
+import type { statusJson } from '../../src/features/cluster/commands/cluster-commands.js';
 import { expect } from '@jest/globals';
 import { setTimeout as delay } from 'node:timers/promises';
 import { execute } from '../stores/postgres/postgres-harness.js';

@@ -149,7 +149,7 @@ const run = (args: readonly string[]) =>
 
 test.each([
   ['sources', 'tsconfig.build.json', WITHOUT_TYPES],
-  ['sources of the inspector page', 'tsconfig.inspector.json', []],
+  ['sources of the inspector page', 'src/interfaces/inspector/page/tsconfig.json', []],
 ])(
   'the %s without the optional features compile',
   (_, project, options) => {

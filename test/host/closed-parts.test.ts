@@ -61,7 +61,7 @@ describe.each(ORDERS)('closed %s', (_what, order) => {
       point: () => Promise.resolve(((calls += 1), null)),
       save: () => Promise.resolve(((calls += 1), true)),
     } as Partial<HistoryCache> as HistoryCache;
-    const points = new ReplayPointRecorder({ store, cache, log, defer, pointEntries: 1 });
+    const points = new ReplayPointRecorder({ store, cache, clock: new ManualClock(), log, defer, pointEntries: 1 });
     await points.open(() => Promise.reject(new Error('no tree is needed')));
     await inOrder(points, order);
     const driver = new TreeDriver().ready();

@@ -3,22 +3,17 @@
 import { expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
+import { printFigure } from '../fixtures/campaign.js';
 import { ROOT } from '../root.js';
 
-/**
- * What the library exports or always imports: the list of features, what begins a copy, and the check of receipts. The
- * shipped policy has approval rules, so it loads what counts approvals.
- */
+/** The list of features. The shipped policy has approval rules, so the library also loads what counts approvals. */
 const ALWAYS_LOADED: readonly string[] = [
   'src/features/approvals/approval-decision.ts',
   'src/features/approvals/approval-requests.ts',
   'src/features/approvals/finish-rule.ts',
   'src/features/approvals/obligation.ts',
   'src/features/approvals/voter-identity.ts',
-  'src/features/backup/copies.ts',
   'src/features/declare-features.ts',
-  'src/features/sessions/contract/session.ts',
-  'src/features/sessions/rules/receipt.ts',
 ];
 
 test('opening a fresh home, one step of an agent and closing load only these modules of features', () => {
@@ -26,6 +21,6 @@ test('opening a fresh home, one step of an agent and closing load only these mod
   const { status, stdout, stderr } = spawnSync(process.execPath, [program], { encoding: 'utf8', timeout: 60_000 });
   expect([status, stderr]).toEqual([0, '']);
   const lines = stdout.trimEnd().split('\n');
-  process.stdout.write(`${lines.at(-1) ?? ''}\n`);
+  printFigure(lines.at(-1) ?? '');
   expect(lines.slice(0, -1)).toEqual(ALWAYS_LOADED);
 });

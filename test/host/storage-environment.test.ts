@@ -149,8 +149,8 @@ describe.each(['memory', 'SQLite'] as const)('over a store in %s with keys and s
   test('D13 other processes act through the control socket', async () => {
     const turnpike = await opened(next());
     expect(statSync(state().control).mode & 0o777).toBe(0o600);
-    const client = (await connectControl(state().control))!;
-    const agent = await client.startAgent({ case: 'case-local' }, null);
+    const client = (await connectControl(state().control, null))!;
+    const agent = await client.startAgent({ case: 'case-local' });
     expect(await agent.submit(THINK())).toMatchObject({ outcome: 'SUCCESS' });
     await agent.end();
     await client.close();
@@ -395,7 +395,7 @@ describe('each part alone', () => {
     const memory = new LedgerModel();
     const first = await opened(modelStore(memory), { state: at('state') });
     const { id, proof } = await beginSession(first);
-    const client = (await connectControl(state().control))!;
+    const client = (await connectControl(state().control, null))!;
     expect(await client.isReady()).toBe(true);
     await client.close();
     await first.close();

@@ -4,8 +4,13 @@
 // A test covers the code that it executes and the code that the import of its suite executes. So there are no static
 // mutants, and each mutant runs only the tests that can fail, the namesake suite first.
 
-import { declareFactoryPlugin, PluginKind } from '@stryker-mutator/api/plugin';
-import { DryRunStatus, MutantRunStatus, TestStatus } from '@stryker-mutator/api/test-runner';
+import {
+  declareFactoryPlugin,
+  DryRunStatus,
+  MutantRunStatus,
+  PluginKind,
+  TestStatus,
+} from '../../tools/ci/stryker.mjs';
 import { mkdirSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { bundleSuites } from './bundle-suites.mjs';

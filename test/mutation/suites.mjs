@@ -3,7 +3,7 @@
 import { readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
-/** Folders of test/ whose suites cover what `stryker.config.mjs` lists within milliseconds. */
+/** Folders of test/ whose suites cover what `tools/ci/stryker.conf.json` lists within milliseconds. */
 const FOLDERS = [
   'core/step',
   'core/policy',

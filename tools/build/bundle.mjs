@@ -3,7 +3,7 @@
 // as long as most commands then need, and the library and the command share what they have in common.
 
 import { build } from 'esbuild';
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundleDeclarations } from './bundle-declarations.mjs';
@@ -162,6 +162,8 @@ const { metafile } = await build({
   logLevel: 'warning',
   metafile: true,
 });
+// The code reads them when it creates a ledger.
+cpSync(join(ROOT, 'src/stores/postgres/sql'), join(OUT, 'src/stores/postgres/sql'), { recursive: true });
 for (const path of Object.keys(metafile.outputs)) withoutUnusedRequire(join(ROOT, path));
 if (defaultImports === 0) throw new Error('no file imports typebox as it was: the bundle would have all of it');
 const hook = await bundleHook();

@@ -13,6 +13,7 @@ const BYTES_MAX = 1_500_000;
 /** Everything that the tarball may contain. */
 const SHIPPED = [
   /^dist\/(?:src|machines)\/.*\.(?:js|d\.ts)$/,
+  /^dist\/src\/stores\/postgres\/sql\/[\w-]+\.sql$/,
   /^dist\/inspector\//,
   /^dist\/(?:charts\.json|help\.json|hook\.mjs|licenses\.txt|turnpike\.1)$/,
   // docs/.npmignore leaves out what only works in a checkout.
@@ -65,7 +66,7 @@ if (manifest.repository?.url === undefined) problems.push('package.json has no r
 
 requireEntryPoints();
 const installed = installAsUser();
-check('attw', [tarball]);
+check('attw', ['--profile', 'esm-only', tarball]);
 check('publint', [tarball, '--strict']);
 const components = billOfMaterials();
 console.log(
@@ -145,7 +146,7 @@ function billOfMaterials() {
 }
 
 function check(tool, args) {
-  const { status, stdout, stderr } = spawnSync(join(ROOT, 'node_modules/.bin', tool), args, {
+  const { status, stdout, stderr } = spawnSync(join(ROOT, 'tools/ci/node_modules/.bin', tool), args, {
     cwd: ROOT,
     encoding: 'utf8',
   });

@@ -5,7 +5,7 @@
 
 import { readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
-import { Application } from 'typedoc';
+import { Application } from '../ci/typedoc.mjs';
 import { undocumented } from './documented.mjs';
 import { filesBelow, ROOT } from './files.mjs';
 import { deadLinks } from './links.mjs';

@@ -1,6 +1,6 @@
 // Which exported symbols have no comment.
 
-import { ReflectionKind } from 'typedoc';
+import { ReflectionKind } from '../ci/typedoc.mjs';
 
 const KINDS =
   ReflectionKind.Class |

@@ -2,7 +2,7 @@
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DefaultTheme, DefaultThemeRenderContext, JSX, StructureRouter } from 'typedoc';
+import { DefaultTheme, DefaultThemeRenderContext, JSX, StructureRouter } from '../ci/typedoc.mjs';
 import { filesBelow } from './files.mjs';
 import { API_PART, OPEN_PARTS, partOf, parts, readingOrder } from './order.mjs';
 

@@ -4,6 +4,8 @@ import type { Static, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import type { TLocalizedValidationError } from 'typebox/error';
 import { quoteForMessage, toPrintable } from './finding-text.js';
+import { isJsonObject } from './json.js';
+import { branchesOf, propertiesOf } from './json-schema.js';
 import { suggestion } from './policy/near-names.js';
 import { describeTextRule } from './text-rule.js';
 import { entrySchema, inputSchema, type EntryBody, type EntryType, type RecordedInput } from './run/entry.js';
@@ -76,20 +78,13 @@ function splitPointer(pointer: string): readonly [readonly string[], string] {
 
 /** The keys that an object at this place of the schema can have. */
 function keysAt(schema: unknown, [name, ...rest]: readonly string[]): readonly string[] {
-  const {
-    properties = {},
-    items,
-    anyOf = [],
-  } = (schema ?? {}) as {
-    readonly properties?: Readonly<Record<string, unknown>>;
-    readonly items?: unknown;
-    readonly anyOf?: readonly unknown[];
-  };
+  if (!isJsonObject(schema)) return [];
+  const properties = propertiesOf(schema);
   const here = [name, ...rest].filter((each) => each !== undefined);
-  const branches = anyOf.flatMap((branch) => keysAt(branch, here));
+  const branches = branchesOf(schema, 'anyOf').flatMap((branch) => keysAt(branch, here));
   if (name === undefined) return [...Object.keys(properties), ...branches];
-  const inner = Object.hasOwn(properties, name) ? properties[name] : /^\d+$/.test(name) ? items : undefined;
-  return [...(inner === undefined ? [] : keysAt(inner, rest)), ...branches];
+  const inner = Object.hasOwn(properties, name) ? properties[name] : /^\d+$/.test(name) ? schema['items'] : undefined;
+  return [...keysAt(inner, rest), ...branches];
 }
 
 const nameOfPointer = (pointer: string): string => (pointer === '' ? 'the file' : toPrintable(pointer));

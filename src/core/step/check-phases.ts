@@ -18,7 +18,8 @@ import { Compile } from 'typebox/compile';
 import { sha256 } from '../contract/hash.js';
 import { Proposal, SCHEMA_VERSION_CHARS_MAX, UUID_PATTERN } from '../contract/run/proposal.js';
 import type { ActionDefinition } from '../contract/policy/catalogue.js';
-import { isSchemaInstance, type RegisteredSchema } from '../contract/policy/registered-schema.js';
+import type { JsonSchema } from '../contract/json-schema.js';
+import { isSchemaInstance } from '../contract/policy/registered-schema.js';
 import { checkRegisteredArgs } from './mediated-request.js';
 import { canonicalizePath, isExtensionAllowed, pathOptionsOf, checkSandboxPath } from '../policy/sandbox-path.js';
 import { hashText } from '../contract/free-text.js';
@@ -368,7 +369,7 @@ export function validateArgs(definition: ActionDefinition, args: JsonObject, pol
 /** The schema of a registered action comes from the embedding service, so it is interpreted, never compiled to code. */
 const hasValidSchema = (definition: ActionDefinition, args: JsonObject, { catalogue }: Policy): boolean =>
   catalogue.registrations.actions.some(({ name }) => name === definition.name)
-    ? isSchemaInstance(definition.args as unknown as RegisteredSchema, args)
+    ? isSchemaInstance(definition.args as unknown as JsonSchema, args)
     : validatorOf(definition).Check(args);
 
 /** Checks the extension of the canonical path (C26). A path without a canonical form passes: AUTHORIZE denies it. */

@@ -1,3 +1,4 @@
+import type { JsonSchema } from '../../core/contract/json-schema.js';
 import type { StepResponse } from '../../core/contract/run/response.js';
 
 /** A source of proposals: a model behind a provider, a program, or a person. It is not trusted (S2-04, S2-13). */
@@ -44,8 +45,6 @@ export interface AgentExchange {
 
 /** What people have decided about a request, or that it has expired. An approved one is proposed again by the loop. */
 export type RequestOutcome = 'approved' | 'rejected' | 'expired';
-
-export type JsonSchema = Readonly<Record<string, unknown>>;
 
 /** The actions that an agent may propose in its lane, each with its JSON Schema. Any other action would be denied. */
 export interface AgentSchemas {

@@ -6,6 +6,7 @@
 //   I3. A leader that stands still blocks nothing: if the same append is pending for a whole follower interval, the
 //       follower integrates. The compare-and-set on the size of the log orders them.
 
+import { BackgroundJob } from '../background-job.js';
 import type { Clock } from '../ports/clock.js';
 import type { Log } from '../ports/log.js';
 import type { SharedLedgerStore } from '../ports/ledger/shared-store.js';
@@ -29,71 +30,42 @@ export interface LogLeaderOptions {
 
 export class LogLeader {
   readonly #options: LogLeaderOptions;
+  readonly #job: BackgroundJob;
   #isLeader = false;
-  #isStopped = false;
-  #isRunning = false;
-  /** Another round follows the current one at once. */
-  #isDue = false;
-  #cancel = (): void => undefined;
   #lastRound = -Infinity;
   /** The oldest pending append at the last round of a follower. */
   #oldest: number | null = null;
 
   constructor(options: LogLeaderOptions) {
     this.#options = options;
+    this.#job = new BackgroundJob({
+      clock: options.clock,
+      run: () => this.#round(),
+      onFailed: (error) => {
+        options.log.warn('the log of the shared ledger was not extended', { error });
+        return FOLLOWER_MS;
+      },
+    });
   }
 
   start(): void {
-    this.#schedule(0);
+    this.#job.start(0);
   }
 
   stop(): void {
-    this.#isStopped = true;
-    this.#cancel();
+    this.#job.close();
   }
 
   /** This worker has committed: the leader integrates soon. */
   onCommitted(): void {
     if (!this.#isLeader) return;
-    if (this.#isRunning) this.#isDue = true;
-    else this.#schedule(Math.max(0, this.#lastRound + LEADER_MS - this.#options.clock.now()));
+    this.#job.request(Math.max(0, this.#lastRound + LEADER_MS - this.#options.clock.now()));
   }
 
-  #schedule(ms: number): void {
-    this.#cancel();
-    if (this.#isStopped) return;
-    const { clock } = this.#options;
-    if (ms === 0) void this.#run();
-    else this.#cancel = clock.wake(clock.now() + ms, () => void this.#run());
-  }
-
-  async #run(): Promise<void> {
-    if (this.#isRunning || this.#isStopped) return;
-    this.#isRunning = true;
-    this.#isDue = false;
+  async #round(): Promise<number> {
     this.#lastRound = this.#options.clock.now();
-    let ms = FOLLOWER_MS;
-    try {
-      this.#isLeader = await this.#options.store.lead();
-      ms = this.#isLeader ? await this.#lead() : await this.#follow();
-    } catch (error) {
-      if (!this.#wasStopped()) this.#options.log.warn('the log of the shared ledger was not extended', { error });
-    }
-    this.#isRunning = false;
-    this.#schedule(this.#becameDue() && this.#isLeader ? LEADER_MS : ms);
-  }
-
-  // Asked after a wait, in which both may have changed.
-
-  #wasStopped(): boolean {
-    return this.#isStopped;
-  }
-
-  #becameDue(): boolean {
-    return this.#isDue;
-  }
-
-  async #lead(): Promise<number> {
+    this.#isLeader = await this.#options.store.lead();
+    if (!this.#isLeader) return this.#follow();
     return (await this.#options.integrate()) ? LEADER_MS : LEADER_IDLE_MS;
   }
 

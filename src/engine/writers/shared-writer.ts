@@ -27,6 +27,7 @@ import type {
   SharedBatch,
   SharedLedgerStore,
 } from '../ports/ledger/shared-store.js';
+import { BackgroundJob } from '../background-job.js';
 import { LazyLedgerFacts, type SharedLedgerFacts } from '../ledger-facts.js';
 import { SharedReservations } from '../reservations/shared-reservations.js';
 import { isOutcomeUnknown, sendUntilKnown } from '../tick/batch-builder.js';
@@ -67,9 +68,7 @@ export class SharedWriter implements LedgerWriter {
   /** The number of batches so far. */
   #batches = 0;
   #engine: SharedEngineAccess | null = null;
-  #cancelPoll = IGNORE;
-  /** The last poll. It never rejects. */
-  #polling: Promise<void> = Promise.resolve();
+  readonly #polls: BackgroundJob;
   #unsubscribe = IGNORE;
 
   constructor(store: SharedLedgerStore, parts: Parts) {
@@ -81,6 +80,11 @@ export class SharedWriter implements LedgerWriter {
     this.leaderParts = { store, clock: parts.clock, log: parts.log };
     this.treeLengths = (tree_ids) => store.treeLengths(tree_ids);
     this.labelVersion = (case_id) => store.labelVersion(case_id);
+    this.#polls = new BackgroundJob({
+      clock: parts.clock,
+      run: () => this.#poll(),
+      onFailed: (error) => this.#onPollFailed(error),
+    });
   }
 
   async acquire(): Promise<void> {
@@ -118,7 +122,8 @@ export class SharedWriter implements LedgerWriter {
     this.#engine = engine;
     // The connection may be lost meanwhile, for so long that this worker is over: then it joins again.
     const recovery = await this.#send(() => this.#workForOthers(engine), false);
-    this.#schedulePoll();
+    if (this.#polls.isStopped) this.#polls.restart(POLL_MS);
+    else this.#polls.start(POLL_MS);
     this.#unsubscribe();
     this.#unsubscribe = this.#store.subscribe?.((trees) => void this.#onGrown(trees)) ?? IGNORE;
     return recovery;
@@ -134,13 +139,13 @@ export class SharedWriter implements LedgerWriter {
   }
 
   stop(): void {
-    this.#cancelPoll();
+    this.#polls.stop();
     this.#unsubscribe();
     this.#engine = null;
   }
 
   waitUntilIdle(): Promise<void> {
-    return this.#polling;
+    return this.#polls.settled();
   }
 
   /** W5. @param sends how often the batch was sent before */
@@ -261,26 +266,20 @@ export class SharedWriter implements LedgerWriter {
     return { batch, result: { head: null, first_log_indexes: null }, overtaken };
   }
 
-  #schedulePoll(): void {
-    const { clock } = this.#parts;
-    this.#cancelPoll = clock.wake(clock.now() + POLL_MS, () => {
-      this.#polling = this.#poll();
-    });
+  async #poll(): Promise<number | null> {
+    const engine = this.#engine;
+    if (engine === null) return null;
+    await engine.refreshAll();
+    await this.#workForOthers(engine);
+    return POLL_MS;
   }
 
   /** W4. A failed poll is repeated, unless it shows that this worker is over: then the engine stops. */
-  async #poll(): Promise<void> {
-    const engine = this.#engine;
-    if (engine === null) return;
-    try {
-      await engine.refreshAll();
-      await this.#workForOthers(engine);
-    } catch (error) {
-      this.#parts.log.warn('a poll of the shared ledger failed', { error });
-      // A worker that is over cannot commit: it joins again before a caller learns that from a lost step.
-      if (error instanceof LedgerError && error.code === 'LEDGER_CONFLICT') engine.fail(overError());
-    }
-    if (this.#engine === engine) this.#schedulePoll();
+  #onPollFailed(error: unknown): number {
+    this.#parts.log.warn('a poll of the shared ledger failed', { error });
+    // A worker that is over cannot commit: it joins again before a caller learns that from a lost step.
+    if (error instanceof LedgerError && error.code === 'LEDGER_CONFLICT') this.#engine?.fail(overError());
+    return POLL_MS;
   }
 
   /** W4. Not without a sandbox: the effects that this starts or settles need it. */

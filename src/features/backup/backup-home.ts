@@ -7,26 +7,28 @@
 //   B3. An interrupted backup starts again.
 
 import { join } from 'node:path';
-import { copyFolder, copyRegularFile, removeAll } from '../../system/files/copy-folder.js';
+import { copyFileIfThere, copyFolder, removeAll } from '../../system/files/copy-folder.js';
 import { folderNames } from '../../system/files/folder-names.js';
 import { isFolderWithin } from '../../system/files/folder-within.js';
 import { fsyncDirectory } from '../../system/files/fsync-directory.js';
 import { createFile } from '../../system/files/small-file.js';
 import { headFile } from '../../stores/ledger/head-file.js';
 import { ERASURE_LIST } from '../../stores/keys/erasure-list.js';
-import { backupSqliteFile } from '../../stores/sqlite/copy/sqlite-backup.js';
+import { CaseKeys } from '../../stores/keys/case-keys.js';
+import { backupSqliteFile, withoutWal } from '../../stores/sqlite/copy/sqlite-backup.js';
+import { createSqliteCopyTarget } from '../../stores/sqlite/copy/sqlite-copy-target.js';
 import { openSqliteStore } from '../../stores/sqlite/sqlite-ledger-store.js';
 import { lockFolder } from '../../stores/sqlite/writer-lock.js';
-import { errorCode } from '../../system/error-code.js';
 import { LedgerError, usageError } from '../../core/errors.js';
 import { checkExternalHead } from '../../core/ledger/verification/check-external-head.js';
 import type { LedgerVerdict } from '../../core/ledger/verification/ledger-verdict.js';
 import type { NoteSigner } from '../../core/ledger/proof/signed-note.js';
 import type { ExternalHead, LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
 import { NO_PROGRESS, type ProgressReporter } from '../../engine/ports/progress.js';
+import { Sequencer } from '../../engine/sequencer.js';
 import { countReads } from '../../runtime/ledger/count-reads.js';
 import { LedgerReader } from '../../runtime/ledger/ledger-reader.js';
-import type { LedgerLocation } from '../../home/ledger-location.js';
+import type { LedgerLocation, PostgresLocation } from '../../home/ledger-location.js';
 import { refuseUnfinishedCopy } from '../../home/copy-marker.js';
 import { homePaths, type HomePaths } from '../../home/home-paths.js';
 import { erasureSealOf, makeFolder, openHead, sqliteFiles } from '../../home/home.js';
@@ -34,7 +36,7 @@ import { createHeadSeal, readLedgerSigner } from '../../home/ledger-key.js';
 import { volumeFiles } from '../../home/store-home.js';
 import { backupPaths, writeFileList, type BackupPaths } from './backup-files.js';
 import { isFinishedBackup, writeManifest, type BackupManifest } from './backup-manifest.js';
-import { backupPostgres } from './backup-postgres.js';
+import { copyLedger } from './copy/copy-ledger.js';
 
 /** What to back up, and where. */
 export interface BackupOptions {
@@ -135,12 +137,12 @@ async function copyParts(options: BackupOptions, { contract, data }: BackupPaths
   const { externalHeadStore } = openHead(paths, { readOnly: true });
   const before = await externalHeadStore.read();
   await externalHeadStore.close();
-  await copyLedger(from, copy, before, progress);
+  await backUpLedger(from, copy, before, progress);
   progress.begin({ label: 'copying files', unit: 'files', total: null });
   // B2: an erasure meanwhile has left its note, which this copies too.
   if (keys) await copyFolder(paths.keys, copy.keys, { skip: NOT_COPIED, acceptMissing: true });
   else await copyPublicKeys(paths, copy);
-  for (const file of ['overlay', 'mcpRun'] as const) await copyIfThere(paths[file], copy[file]);
+  for (const file of ['overlay', 'mcpRun'] as const) await copyFileIfThere(paths[file], copy[file]);
   if (sandbox) {
     await copyFolder(paths.sandbox, copy.sandbox, { acceptMissing: true });
     for (const file of volumeFiles(copy.sandbox)) await removeAll(file);
@@ -149,7 +151,7 @@ async function copyParts(options: BackupOptions, { contract, data }: BackupPaths
   for (const folder of [copy.caseKeys, copy.keys, copy.artifacts, data]) await fsyncDirectory(folder);
 }
 
-async function copyLedger(
+async function backUpLedger(
   from: LedgerLocation,
   copy: HomePaths,
   head: ExternalHead | null,
@@ -169,21 +171,41 @@ async function copyLedger(
   }
 }
 
-async function copyPublicKeys({ keys, caseKeys }: HomePaths, copy: HomePaths): Promise<void> {
-  for (const name of folderNames(keys)) {
-    if (PUBLIC_KEY_FILES.test(name)) await copyIfThere(join(keys, name), join(copy.keys, name));
-  }
-  for (const name of folderNames(caseKeys)) {
-    const isPublic = PUBLIC_CASE_FILES.test(name) || name === ERASURE_LIST;
-    if (isPublic) await copyIfThere(join(caseKeys, name), join(copy.caseKeys, name));
+/** Copies a ledger in PostgreSQL to an SQLite ledger, as of one moment. Workers may be writing. @throws LedgerError */
+async function backupPostgres(
+  { paths, postgres }: LedgerLocation & { readonly postgres: PostgresLocation },
+  copy: HomePaths,
+  progress: ProgressReporter,
+): Promise<void> {
+  const { openPostgresBackupSource } = await import('../../stores/postgres/copy/postgres-copy-source.js');
+  const keys = new CaseKeys(paths.caseKeys, erasureSealOf(paths, { readOnly: true }));
+  const ledger = openPostgresBackupSource({ url: postgres.url, schema: postgres.schema, keys });
+  try {
+    const sequencer = new Sequencer(ledger.log, () => undefined);
+    // Once before, so that little is pending while commits wait.
+    await sequencer.run();
+    const source = await ledger.snapshot(() => sequencer.run());
+    const { file, artifactsDir } = sqliteFiles(copy);
+    const target = createSqliteCopyTarget({ file, artifactsDir });
+    try {
+      await copyLedger(source, null, target, { progress });
+    } finally {
+      await target.close();
+      await source.close();
+    }
+    withoutWal(file);
+  } finally {
+    await ledger.close();
   }
 }
 
-async function copyIfThere(from: string, to: string): Promise<void> {
-  try {
-    await copyRegularFile(from, to);
-  } catch (error) {
-    if (errorCode(error) !== 'ENOENT') throw error;
+async function copyPublicKeys({ keys, caseKeys }: HomePaths, copy: HomePaths): Promise<void> {
+  for (const name of folderNames(keys)) {
+    if (PUBLIC_KEY_FILES.test(name)) await copyFileIfThere(join(keys, name), join(copy.keys, name));
+  }
+  for (const name of folderNames(caseKeys)) {
+    const isPublic = PUBLIC_CASE_FILES.test(name) || name === ERASURE_LIST;
+    if (isPublic) await copyFileIfThere(join(caseKeys, name), join(copy.caseKeys, name));
   }
 }
 

@@ -6,9 +6,8 @@
 //   X3. The outcome of every effect that the backup leaves open is unknown: it may have happened after the backup.
 //   X4. The log records what was lost. From that entry on nothing is executed until an operator acknowledges it.
 
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { copyFolder, copyRegularFile, removeAll } from '../../system/files/copy-folder.js';
+import { copyFileIfThere, copyFolder, removeAll } from '../../system/files/copy-folder.js';
 import { folderNames } from '../../system/files/folder-names.js';
 import { isFolderWithin } from '../../system/files/folder-within.js';
 import { fsyncDirectory } from '../../system/files/fsync-directory.js';
@@ -222,9 +221,7 @@ interface CopyParts {
 }
 
 async function copyBackup({ sandbox = true }: RestoreOptions, { copy, keys, paths, erased }: CopyParts): Promise<void> {
-  for (const file of ['ledger', 'head', 'overlay', 'mcpRun'] as const) {
-    if (existsSync(copy[file])) await copyRegularFile(copy[file], paths[file]);
-  }
+  for (const file of ['ledger', 'head', 'overlay', 'mcpRun'] as const) await copyFileIfThere(copy[file], paths[file]);
   await copyFolder(copy.artifacts, paths.artifacts);
   await copyFolder(keys, paths.keys, { skip: NOT_RESTORED });
   for (const folder of [paths.artifacts, paths.caseKeys, paths.sandbox]) makeFolder(folder);

@@ -7,9 +7,21 @@ import { HIGH_RISK_KINDS } from '../../core/contract/run/input.js';
 import { OPERATOR_SUBJECTS } from '../../core/contract/run/operator-act.js';
 import { NAMED_ACTIONS } from '../../core/policy/policy-features.js';
 import type { CedarSchema } from './cedar.js';
-import type { RegisteredSchema } from '../../core/contract/policy/registered-schema.js';
+import type { JsonSchema } from '../../core/contract/json-schema.js';
 import { domainShapeOf } from './domain-shape.js';
-import { BOOLEAN, DATETIME, LONG, recordShapeOf, recordTypeOf, STRING, type RecordShape } from './value-shape.js';
+import {
+  BOOLEAN,
+  DATETIME,
+  LONG,
+  optional,
+  recordOf,
+  recordShapeOf,
+  recordTypeOf,
+  required,
+  STRING,
+  type RecordShape,
+  type ValueShape,
+} from './value-shape.js';
 
 /** Something that a condition can be about: an action, a call of one tool, or a read or write of one table. */
 export interface ConditionAction {
@@ -49,7 +61,7 @@ export function conditionActions(catalogue: Catalogue): ReadonlyMap<string, Cond
 export const isStep = ({ name }: Pick<ConditionAction, 'name'>): boolean =>
   !HIGH_RISK_KINDS.some((kind) => kind === name) && !OPERATOR_SUBJECTS.includes(name);
 
-const NO_ARGS: RecordShape = { kind: 'Record', attributes: [] };
+const NO_ARGS = recordOf();
 const HIGH_RISK = (name: string, resource: 'Table' | 'Case'): ConditionAction => ({
   name,
   groups: [],
@@ -66,32 +78,26 @@ function ownAction({ name, risk, args, paths, outside, tool }: ActionDefinition)
     groups: [`risk:${risk}`, ...(outside ? ['outside'] : [])],
     resource: paths.length > 0 ? 'Path' : tool === null ? 'Table' : 'Tool',
     // The content of a file is text of an agent: a condition can only read its length.
-    args: paths.length === 0 ? shape : { kind: 'Record', attributes: shape.attributes.flatMap(withoutContent) },
+    args: paths.length === 0 ? shape : recordOf(...shape.attributes.flatMap(withoutContent)),
     domains: paths.length === 0 ? domainShapeOf(schema) : NO_ARGS,
   };
 }
 
 const withoutContent = (attribute: RecordShape['attributes'][number]): RecordShape['attributes'] =>
-  attribute.name === 'content' ? [{ name: 'content_bytes', shape: LONG, required: true }] : [attribute];
+  attribute.name === 'content' ? [required('content_bytes', LONG)] : [attribute];
 
 const writeOf = ({ name, record }: TargetDefinition): ConditionAction => ({
   name: `WRITE_RECORD:${name}`,
   groups: ['WRITE_RECORD', 'risk:write'],
   resource: 'Table',
-  args: {
-    kind: 'Record',
-    attributes: [
-      { name: 'mode', shape: STRING, required: false },
-      { name: 'record', shape: recordShapeOf(record), required: true },
-    ],
-  },
+  args: recordOf(optional('mode', STRING), required('record', recordShapeOf(record))),
   domains: domainsWithin('record', record),
 });
 
 /** The domains of addresses in an argument that is a record. */
-function domainsWithin(name: string, schema: RegisteredSchema): RecordShape {
+function domainsWithin(name: string, schema: JsonSchema): RecordShape {
   const shape = domainShapeOf(schema);
-  return shape.attributes.length === 0 ? NO_ARGS : { kind: 'Record', attributes: [{ name, shape, required: false }] };
+  return shape.attributes.length === 0 ? NO_ARGS : recordOf(optional(name, shape));
 }
 
 /** The columns that a read asks for are each optional: a read can ask for none. */
@@ -99,54 +105,28 @@ const readOf = ({ name, record }: TargetDefinition): ConditionAction => ({
   name: `READ_RECORDS:${name}`,
   groups: ['READ_RECORDS', 'risk:read'],
   resource: 'Table',
-  args: {
-    kind: 'Record',
-    attributes: [
-      {
-        name: 'where',
-        shape: {
-          kind: 'Record',
-          attributes: recordShapeOf(record).attributes.map((attribute) => ({ ...attribute, required: false })),
-        },
-        required: false,
-      },
-      { name: 'case_id', shape: STRING, required: false },
-    ],
-  },
+  args: recordOf(
+    optional('where', recordOf(...recordShapeOf(record).attributes.map(({ name, shape }) => optional(name, shape)))),
+    optional('case_id', STRING),
+  ),
   domains: domainsWithin('where', record),
 });
 
 /** The scope fields that a condition can read: those that some lane requires. */
-export const scopeShape = (lanes: Iterable<Lane>): RecordShape => ({
-  kind: 'Record',
-  attributes: [...new Set([...lanes].flatMap(({ scope }) => scope.requires))]
-    .toSorted()
-    .map((name) => ({ name, shape: STRING, required: false })),
-});
-
-const LABEL: RecordShape = {
-  kind: 'Record',
-  attributes: [
-    { name: 'cases', shape: { kind: 'Set', element: STRING }, required: true },
-    { name: 'flags', shape: { kind: 'Set', element: STRING }, required: true },
-    { name: 'many', shape: BOOLEAN, required: true },
-  ],
+export const scopeShape = (lanes: Iterable<Lane>): RecordShape => {
+  const names = new Set([...lanes].flatMap(({ scope }) => scope.requires));
+  return recordOf(...[...names].toSorted().map((name) => optional(name, STRING)));
 };
+
+const STRINGS: ValueShape = { kind: 'Set', element: STRING };
+const LABEL = recordOf(required('cases', STRINGS), required('flags', STRINGS), required('many', BOOLEAN));
 
 /** What was found at the path before the decision. */
-const FILE: RecordShape = {
-  kind: 'Record',
-  attributes: [
-    { name: 'exists', shape: BOOLEAN, required: true },
-    { name: 'bytes', shape: LONG, required: false },
-  ],
-};
+const FILE = recordOf(required('exists', BOOLEAN), optional('bytes', LONG));
 
 /** The values of counters; a promotion or export has none. */
-export const counterShape = (counters: readonly { readonly name: string }[] = []): RecordShape => ({
-  kind: 'Record',
-  attributes: counters.map(({ name }) => ({ name, shape: LONG, required: true })),
-});
+export const counterShape = (counters: readonly { readonly name: string }[] = []): RecordShape =>
+  recordOf(...counters.map(({ name }) => required(name, LONG)));
 
 /** The parts of a context whose types follow from the policy. */
 export interface PolicyShapes {
@@ -155,22 +135,18 @@ export interface PolicyShapes {
 }
 
 /** Everything that a condition about the action can read. */
-export const contextShape = (action: ConditionAction, { scope, counters }: PolicyShapes): RecordShape => ({
-  kind: 'Record',
-  attributes: [
-    { name: 'args', shape: action.args, required: true },
-    { name: 'now', shape: DATETIME, required: true },
-    { name: 'lane', shape: STRING, required: true },
-    { name: 'case', shape: STRING, required: false },
-    { name: 'label', shape: LABEL, required: true },
-    { name: 'scope', shape: scope, required: true },
-    ...(action.domains.attributes.length > 0 ? [{ name: 'domains', shape: action.domains, required: true }] : []),
-    ...(isStep(action) && counters.attributes.length > 0
-      ? [{ name: 'counters', shape: counters, required: true }]
-      : []),
-    ...(action.resource === 'Path' ? [{ name: 'file', shape: FILE, required: false }] : []),
-  ],
-});
+export const contextShape = (action: ConditionAction, { scope, counters }: PolicyShapes): RecordShape =>
+  recordOf(
+    required('args', action.args),
+    required('now', DATETIME),
+    required('lane', STRING),
+    optional('case', STRING),
+    required('label', LABEL),
+    required('scope', scope),
+    ...(action.domains.attributes.length > 0 ? [required('domains', action.domains)] : []),
+    ...(isStep(action) && counters.attributes.length > 0 ? [required('counters', counters)] : []),
+    ...(action.resource === 'Path' ? [optional('file', FILE)] : []),
+  );
 
 /** The schema of Cedar for these actions. */
 export function cedarSchemaOf(actions: ReadonlyMap<string, ConditionAction>, shapes: PolicyShapes): CedarSchema {
@@ -191,22 +167,13 @@ export function cedarSchemaOf(actions: ReadonlyMap<string, ConditionAction>, sha
       entityTypes: {
         Actor: {
           memberOfTypes: ['Role', 'Group'],
-          shape: recordTypeOf({
-            kind: 'Record',
-            attributes: [{ name: 'person', shape: STRING, required: true }],
-          }),
+          shape: recordTypeOf(recordOf(required('person', STRING))),
         },
         Role: {},
         Group: {},
         Path: {
           memberOfTypes: ['Path'],
-          shape: recordTypeOf({
-            kind: 'Record',
-            attributes: [
-              { name: 'name', shape: STRING, required: true },
-              { name: 'extension', shape: STRING, required: true },
-            ],
-          }),
+          shape: recordTypeOf(recordOf(required('name', STRING), required('extension', STRING))),
         },
         Tool: {},
         Table: {},

@@ -2,22 +2,18 @@
 // text with two addresses, so conditions compare the domain of a text that is exactly one.
 
 import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
-import type { RegisteredSchema } from '../../core/contract/policy/registered-schema.js';
+import type { JsonSchema } from '../../core/contract/json-schema.js';
 import type { CedarValue } from './cedar.js';
-import { STRING, type Attribute, type RecordShape } from './value-shape.js';
+import { recordShapeBy, STRING, type Attribute, type RecordShape } from './value-shape.js';
 
 /** The shape of an object's schema with only its addresses, each optional: it is absent if it is not one address. */
-export function domainShapeOf(schema: RegisteredSchema): RecordShape {
-  const properties = isJsonObject(schema['properties']) ? schema['properties'] : {};
-  const attributes = Object.entries(properties).flatMap(([name, part]): Attribute[] => {
-    if (!isJsonObject(part) || name.startsWith('__')) return [];
+export const domainShapeOf = (schema: JsonSchema): RecordShape =>
+  recordShapeBy(schema, (part) => {
     const shape = shapeOfDomains(part);
-    return shape === null ? [] : [{ name, shape, required: false }];
+    return shape === null ? null : { shape, required: false };
   });
-  return { kind: 'Record', attributes };
-}
 
-function shapeOfDomains(schema: RegisteredSchema): Attribute['shape'] | null {
+function shapeOfDomains(schema: JsonSchema): Attribute['shape'] | null {
   const { type, format, items } = schema;
   if (type === 'string') return format === 'email' ? STRING : null;
   if (type === 'array') {

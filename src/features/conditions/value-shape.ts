@@ -2,7 +2,7 @@
 // an agent cannot choose how Cedar reads a value.
 
 import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
-import type { RegisteredSchema } from '../../core/contract/policy/registered-schema.js';
+import { branchesOf, listAt, propertiesOf, requiredOf, type JsonSchema } from '../../core/contract/json-schema.js';
 import type { CedarRecordType, CedarType, CedarValue } from './cedar.js';
 
 /** What Cedar can hold of a schema. */
@@ -21,6 +21,10 @@ export interface Attribute {
   readonly required: boolean;
 }
 
+export const recordOf = (...attributes: readonly Attribute[]): RecordShape => ({ kind: 'Record', attributes });
+export const required = (name: string, shape: ValueShape): Attribute => ({ name, shape, required: true });
+export const optional = (name: string, shape: ValueShape): Attribute => ({ name, shape, required: false });
+
 export const STRING: ValueShape = { kind: 'String' };
 export const LONG: ValueShape = { kind: 'Long' };
 export const BOOLEAN: ValueShape = { kind: 'Boolean' };
@@ -33,17 +37,28 @@ export class InexactValueError extends Error {
 }
 
 /** The shape of an object's schema: properties that Cedar cannot hold are left out, so no condition can name them. */
-export function recordShapeOf(schema: RegisteredSchema): RecordShape {
-  const properties = isJsonObject(schema['properties']) ? schema['properties'] : {};
-  const required: unknown = schema['required'];
-  const attributes = Object.entries(properties).flatMap(([name, part]): Attribute[] => {
-    const found = isJsonObject(part) ? nullableShapeOf(part) : null;
-    // Names with this beginning are how Cedar's JSON marks an entity or an extension value.
-    if (found === null || name.startsWith('__')) return [];
-    const isRequired = Array.isArray(required) && required.includes(name) && !found.nullable;
-    return [{ name, shape: found.shape, required: isRequired }];
+export function recordShapeOf(schema: JsonSchema): RecordShape {
+  const names = requiredOf(schema);
+  return recordShapeBy(schema, (part, name) => {
+    const found = nullableShapeOf(part);
+    return found === null ? null : { shape: found.shape, required: names.includes(name) && !found.nullable };
   });
-  return { kind: 'Record', attributes };
+}
+
+/**
+ * A record of an object's properties.
+ * @param attributeOf the attribute of a property; null leaves it out
+ */
+export function recordShapeBy(
+  schema: JsonSchema,
+  attributeOf: (part: JsonSchema, name: string) => Omit<Attribute, 'name'> | null,
+): RecordShape {
+  const attributes = Object.entries(propertiesOf(schema)).flatMap(([name, part]): Attribute[] => {
+    // Names with this beginning are how Cedar's JSON marks an entity or an extension value.
+    const found = isJsonObject(part) && !name.startsWith('__') ? attributeOf(part, name) : null;
+    return found === null ? [] : [{ name, ...found }];
+  });
+  return recordOf(...attributes);
 }
 
 interface NullableShape {
@@ -52,24 +67,23 @@ interface NullableShape {
 }
 
 /** @returns null if Cedar has no type for it */
-function nullableShapeOf(schema: RegisteredSchema): NullableShape | null {
-  const { anyOf } = schema;
-  if (!Array.isArray(anyOf)) {
+function nullableShapeOf(schema: JsonSchema): NullableShape | null {
+  const branches = branchesOf(schema, 'anyOf');
+  if (branches.length === 0) {
     const shape = shapeOf(schema);
-    const values: unknown = schema['enum'];
-    return shape === null ? null : { shape, nullable: Array.isArray(values) && values.includes(null) };
+    return shape === null ? null : { shape, nullable: listAt(schema, 'enum').includes(null) };
   }
-  const others = anyOf.filter((part): part is JsonObject => isJsonObject(part) && part['type'] !== 'null');
+  const others = branches.filter(({ type }) => type !== 'null');
   const shapes = others.map(nullableShapeOf);
   const [first] = shapes;
   if (first == null || shapes.some((shape) => shape === null || !isSameShape(shape.shape, first.shape))) return null;
-  const nullable = others.length < anyOf.length || shapes.some((shape) => shape?.nullable === true);
+  const nullable = others.length < branches.length || shapes.some((shape) => shape?.nullable === true);
   return { shape: first.shape, nullable };
 }
 
 const isSameShape = (one: ValueShape, other: ValueShape): boolean => JSON.stringify(one) === JSON.stringify(other);
 
-function shapeOf(schema: RegisteredSchema): ValueShape | null {
+function shapeOf(schema: JsonSchema): ValueShape | null {
   switch (schema['type']) {
     case 'string':
       return stringShape(schema['format']);
@@ -86,7 +100,7 @@ function shapeOf(schema: RegisteredSchema): ValueShape | null {
       return items === null || items.nullable ? null : { kind: 'Set', element: items.shape };
     }
     case undefined:
-      return literalShape(Array.isArray(schema['enum']) ? schema['enum'] : [schema['const']]);
+      return literalShape(schema['enum'] === undefined ? [schema['const']] : listAt(schema, 'enum'));
     default:
       return null;
   }

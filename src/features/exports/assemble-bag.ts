@@ -1,9 +1,8 @@
 // Assembles the bag of one case for an export run. The run handles authorization, approvals and audit.
 
 import { basename } from 'node:path';
-import { createBagFolder, releaseBagFolder } from './bag/create-bag-folder.js';
+import { createBagFolder, releaseBagFolder, createBagZip } from './bag/create-bag.js';
 import { openBagFolder } from './bag/bag-folder.js';
-import { createBagZip } from './bag/create-bag-zip.js';
 import { hashBagZip, openBagZip } from './bag/bag-zip.js';
 import { writeBag } from './bagit/write-bag.js';
 import { canonicalJson } from '../../core/contract/json.js';
@@ -15,12 +14,9 @@ import { CaseHistory } from '../../runtime/case/case-history.js';
 import type { Audience } from '../../runtime/content/audience.js';
 import { ContentReader } from '../../runtime/content/content-reader.js';
 import { collectContents } from './bag-contents.js';
-import { baggingDate, bagInfo, createManifest } from './bag-manifest.js';
+import { baggingDate, bagInfo, createManifest, createManifestHead, type ExportBagRequest } from './bag-manifest.js';
 import { createPayload, type BagSigner } from './bag-payload.js';
-import { createManifestHead, type ExportBagRequest } from './bag-request.js';
 import { inspectExportBag } from './verify/verify-export-bag.js';
-
-export type { ExportBagRequest } from './bag-request.js';
 
 /** A bag that is complete and durable. Plain JSON. */
 export interface ExportBagSummary {

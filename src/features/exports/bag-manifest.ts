@@ -1,17 +1,98 @@
-// Creates manifest.json, and the elements of bag-info.txt that repeat it.
+// The request of an export run. Creates manifest.json from it, and the elements of bag-info.txt that repeat it.
 
 import { createHash } from 'node:crypto';
 import { infoValuesOf, type InfoElement } from './bagit/bag-info.js';
+import { encodeTexts } from './bagit/write-bag.js';
 import { isJsonObject, canonicalJson, quote } from '../../core/contract/json.js';
 import { refuseOtherFormat, type FileFormat } from '../../core/contract/file-format.js';
 import { ExportBundle } from '../../core/contract/evidence/export-bundle.js';
 import { isConforming } from '../../core/contract/validators.js';
-import { BagError, usageError } from '../../core/errors.js';
+import { BagError, usageError, InvariantError } from '../../core/errors.js';
 import type { ExportBagContents } from './bag-contents.js';
 import { EXPORT_BAG_LIMITS } from './bag-format.js';
-import type { ExportBagRequest, ManifestHead } from './bag-request.js';
+import { isAbsolute } from 'node:path';
+import Type, { type Static } from 'typebox';
+import { sha256 } from '../../core/contract/hash.js';
+import { CaseId, closed, Identifier, RunId, type PolicyVersions } from '../../core/contract/shapes.js';
 
-const PIECE_CHARACTERS = 65_536;
+/** One bag of one case, made by one export run. */
+export interface ExportBagRequest {
+  /** An identifier of 8 to 120 characters. */
+  readonly bundle_id: string;
+  readonly bundle_kind: ExportBundle['bundle_kind'];
+  readonly export_reason: string;
+  readonly case_id: string;
+  /** The export run, which must be in the ledger, and the root of its tree. */
+  readonly run_id: string;
+  readonly root_run_id: string;
+  readonly created_at_utc: string;
+  readonly created_by: ExportBundle['created_by'];
+  readonly policy_versions: PolicyVersions;
+  readonly approvals: NonNullable<ExportBundle['approvals']>;
+  readonly format: 'folder' | 'zip';
+  /** An absolute path that does not exist. */
+  readonly destination: string;
+  /** The locator below the folder of exports, by which the ledger names the bag. */
+  readonly locator: string;
+}
+
+/** A manifest without the members that are known only after reading the ledger. */
+export const ManifestHead = Type.Omit(ExportBundle, ['contents', 'audit', 'integrity']);
+export type ManifestHead = Static<typeof ManifestHead>;
+
+const RequestIds = Type.Object(
+  {
+    bundle_id: Type.Intersect([Identifier, Type.String({ minLength: 8 })]),
+    case_id: CaseId,
+    run_id: RunId,
+    root_run_id: RunId,
+  },
+  closed,
+);
+
+/** @throws UsageError for a request that no manifest can represent */
+export function createManifestHead(request: ExportBagRequest): ManifestHead {
+  const { bundle_id, case_id, run_id, root_run_id, destination } = request;
+  const head: ManifestHead = {
+    bundle_id,
+    bundle_kind: request.bundle_kind,
+    contract_version: 'v1',
+    policy_versions: request.policy_versions,
+    status: 'completed',
+    created_at_utc: request.created_at_utc,
+    created_by: request.created_by,
+    case_id,
+    export_reason: reasonReference(request.export_reason),
+    approvals: request.approvals,
+  };
+  const isValid =
+    isConforming(ManifestHead, { ...head, export_reason: request.export_reason }) &&
+    isConforming(RequestIds, { bundle_id, case_id, run_id, root_run_id });
+  if (
+    !isValid ||
+    !isWellFormedHead({ ...head, export_reason: request.export_reason }) ||
+    !isAbsolute(destination) ||
+    !isFormat(request.format)
+  ) {
+    throw usageError(`invalid request for an export: ${JSON.stringify(bundle_id)}`);
+  }
+  return head;
+}
+
+/** What a manifest has of the reason for its export: a receiver can compare it, but does not read it there. */
+export const reasonReference = (reason: string): string => `sha256:${sha256(reason)}`;
+
+/** A manifest cannot contain a lone surrogate. */
+function isWellFormedHead(head: ManifestHead): boolean {
+  try {
+    return canonicalJson(head) !== '';
+  } catch (error) {
+    if (error instanceof InvariantError) return false;
+    throw error;
+  }
+}
+
+const isFormat = (format: string): boolean => format === 'folder' || format === 'zip';
 
 /** The element that marks a bag as one of Turnpike. Its value is the format. */
 export const EXPORT_BAG_LABEL = 'Turnpike-Bag-Format';
@@ -66,7 +147,7 @@ export function canonicalHash(manifest: object): string {
 }
 
 /** The canonical JSON of a manifest in pieces, because it names every event of a case. */
-export const manifestPieces = (manifest: object): Iterable<Uint8Array> => groupPieces(canonicalPieces(manifest));
+export const manifestPieces = (manifest: object): Iterable<Uint8Array> => encodeTexts(canonicalPieces(manifest));
 
 function* canonicalPieces(value: unknown): Generator<string> {
   if (Array.isArray(value)) {
@@ -85,17 +166,6 @@ function* canonicalPieces(value: unknown): Generator<string> {
   } else {
     yield canonicalJson(value);
   }
-}
-
-function* groupPieces(texts: Iterable<string>): Generator<Uint8Array> {
-  let piece = '';
-  for (const text of texts) {
-    piece += text;
-    if (piece.length < PIECE_CHARACTERS) continue;
-    yield Buffer.from(piece);
-    piece = '';
-  }
-  if (piece !== '') yield Buffer.from(piece);
 }
 
 /** @throws LedgerError LEDGER_UNSUPPORTED if these elements are those of a bag of another format */

@@ -33,71 +33,63 @@ export interface NativeTool {
   readonly timeout: number;
 }
 
-/** Every input may say from which of its members secrets were removed, with the hash of the client's input. */
-const inputOf = (properties: TProperties): TObject =>
-  Type.Object(
-    {
-      ...properties,
-      original_sha256: Type.Optional(Sha256),
-      redacted: Type.Optional(Type.Array(Type.String({ pattern: '^[a-z_]{1,40}$' }), { minItems: 1, maxItems: 8 })),
-    },
-    closed,
-  );
-
 /** The path of a word of a command, where the file system resolves it otherwise than it is written. */
 const WordPath = Type.Object({ word: Path, path: Path }, closed);
 
-const INPUTS = {
-  'native.shell': inputOf({
-    command: Content,
-    cwd: Type.Optional(Path),
-    paths: Type.Optional(Type.Array(WordPath, { minItems: 1, maxItems: WORD_PATHS_MAX })),
-  }),
-  'native.read': inputOf({ path: Path }),
-  'native.search': inputOf({
-    path: Type.Optional(Path),
-    pattern: Text,
-    /** The files in which it searches. */
-    globs: Type.Optional(Type.Array(Path, { minItems: 1, maxItems: GLOBS_MAX })),
-  }),
-  'native.write': inputOf({ path: Path, content: Content }),
-  'native.edit': inputOf({
-    path: Path,
-    edits: Type.Array(Type.Object({ old: Content, new: Content }, closed), { minItems: 1, maxItems: EDITS_MAX }),
-  }),
-  'native.patch': inputOf({ paths: Type.Array(Path, { minItems: 1, maxItems: PATHS_MAX }), patch: Content }),
-  'native.fetch': inputOf({ url: Type.String({ minLength: 1, maxLength: PATH_CHARS_MAX }) }),
-  'native.web_search': inputOf({ query: Text }),
-  'native.mcp': inputOf({ server: Name, tool: Name, input: Content }),
-  'native.other': inputOf({ name: Name, input: Content }),
-} as const satisfies Record<NativeToolName, TObject>;
-
-const SUMMARIES: Readonly<Record<NativeToolName, string>> = {
-  'native.shell': 'Run a command in the shell of the client',
-  'native.read': 'Read a file or folder',
-  'native.search': 'Search files for names or text',
-  'native.write': 'Write a whole file',
-  'native.edit': 'Replace texts in a file',
-  'native.patch': 'Apply a patch to one or more files',
-  'native.fetch': 'Read a page of the web',
-  'native.web_search': 'Search the web',
-  'native.mcp': 'Call a tool of an MCP server that the client has connected',
-  'native.other': 'Call any other tool of the client',
+/** Of each tool: what it does, whether its input can leave the machine, and the members of its input. */
+const TOOLS: Readonly<Record<NativeToolName, readonly [summary: string, outside: boolean, members: TProperties]>> = {
+  'native.shell': [
+    'Run a command in the shell of the client',
+    true,
+    {
+      command: Content,
+      cwd: Type.Optional(Path),
+      paths: Type.Optional(Type.Array(WordPath, { minItems: 1, maxItems: WORD_PATHS_MAX })),
+    },
+  ],
+  'native.read': ['Read a file or folder', false, { path: Path }],
+  'native.search': [
+    'Search files for names or text',
+    false,
+    {
+      path: Type.Optional(Path),
+      pattern: Text,
+      /** The files in which it searches. */
+      globs: Type.Optional(Type.Array(Path, { minItems: 1, maxItems: GLOBS_MAX })),
+    },
+  ],
+  'native.write': ['Write a whole file', false, { path: Path, content: Content }],
+  'native.edit': [
+    'Replace texts in a file',
+    false,
+    {
+      path: Path,
+      edits: Type.Array(Type.Object({ old: Content, new: Content }, closed), { minItems: 1, maxItems: EDITS_MAX }),
+    },
+  ],
+  'native.patch': [
+    'Apply a patch to one or more files',
+    false,
+    { paths: Type.Array(Path, { minItems: 1, maxItems: PATHS_MAX }), patch: Content },
+  ],
+  'native.fetch': ['Read a page of the web', true, { url: Type.String({ minLength: 1, maxLength: PATH_CHARS_MAX }) }],
+  'native.web_search': ['Search the web', true, { query: Text }],
+  'native.mcp': [
+    'Call a tool of an MCP server that the client has connected',
+    true,
+    { server: Name, tool: Name, input: Content },
+  ],
+  'native.other': ['Call any other tool of the client', true, { name: Name, input: Content }],
 };
 
-const INSIDE: readonly NativeToolName[] = [
-  'native.read',
-  'native.search',
-  'native.write',
-  'native.edit',
-  'native.patch',
-];
+/** Every input may say from which of its members secrets were removed, with the hash of the client's input. */
+const REDACTED: TProperties = {
+  original_sha256: Type.Optional(Sha256),
+  redacted: Type.Optional(Type.Array(Type.String({ pattern: '^[a-z_]{1,40}$' }), { minItems: 1, maxItems: 8 })),
+};
 
 /** All of them, sorted by name. */
-export const NATIVE_TOOLS: readonly NativeTool[] = (Object.keys(INPUTS) as NativeToolName[]).sort().map((name) => ({
-  name,
-  summary: SUMMARIES[name],
-  input: INPUTS[name],
-  outside: !INSIDE.includes(name),
-  timeout: REPORT_MS,
-}));
+export const NATIVE_TOOLS: readonly NativeTool[] = (Object.keys(TOOLS) as NativeToolName[]).sort().map((name) => {
+  const [summary, outside, members] = TOOLS[name];
+  return { name, summary, input: Type.Object({ ...members, ...REDACTED }, closed), outside, timeout: REPORT_MS };
+});

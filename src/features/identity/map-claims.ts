@@ -8,7 +8,7 @@ import { CROSS_CASE_RIGHTS, type Right } from '../../core/contract/token.js';
 import { isConforming } from '../../core/contract/validators.js';
 
 /** What an issuer says of a caller. */
-export interface CallerClaims {
+interface CallerClaims {
   readonly issuer: string;
   readonly subject: string;
   readonly claims: JsonObject;
@@ -25,8 +25,8 @@ export interface MappedCaller {
   readonly rights: ReadonlySet<Right>;
 }
 
-export type MappingProblem = 'unmapped' | 'claim_missing';
-export type MappingResult = { readonly caller: MappedCaller } | { readonly problem: MappingProblem };
+type MappingProblem = 'unmapped' | 'claim_missing';
+type MappingResult = { readonly caller: MappedCaller } | { readonly problem: MappingProblem };
 
 export function mapClaims({ issuers }: IdentitiesPolicy, caller: CallerClaims): MappingResult {
   const mappings = issuers.find(({ issuer }) => issuer === caller.issuer)?.mappings ?? [];

@@ -10,7 +10,8 @@ import { jsonSchemaOf, SCHEMA_DOCUMENTS } from '../../core/contract/core-schema-
 import { InvariantError, LedgerError, RunError } from '../../core/errors.js';
 import { loadPinnedFeatures, policyOf } from '../../kernel/pinned-policy.js';
 import type { Policy } from '../../core/policy/policy.js';
-import type { AgentSchemas, JsonSchema } from '../../engine/ports/agent-exchange.js';
+import type { JsonSchema } from '../../core/contract/json-schema.js';
+import type { AgentSchemas } from '../../engine/ports/agent-exchange.js';
 import { type LedgerReader } from '../../runtime/ledger/ledger-reader.js';
 import { rootRunIdOf } from '../../core/contract/run/run-context.js';
 

@@ -4,7 +4,7 @@
 import { findAction } from '../../core/contract/policy/catalogue.js';
 import { REASONING_CHARS_MAX } from '../../core/contract/run/proposal.js';
 import type { AgentSchemas } from '../../engine/ports/agent-exchange.js';
-import type { LoopLimits } from './loop-limits.js';
+import type { LoopLimits } from './loop-state.js';
 
 /** Equal schemas and limits give the same text, so that a model provider can cache it. */
 export function instructionsFor({ actions, tools, targets }: AgentSchemas, limits: LoopLimits): string {

@@ -1,5 +1,5 @@
 // The bounded loop: ask an agent, submit its proposal to its run unchanged, and pass the response back. Nothing that an
-// agent writes controls the loop; responses and limits do (`loop-limits.ts`).
+// agent writes controls the loop; responses and limits do (`loop-state.ts`).
 
 import { nanoidIds } from '../../system/nanoid-ids.js';
 import { systemClock } from '../../system/system-clock.js';
@@ -15,11 +15,17 @@ import { createDeferred } from '../../runtime/deferred.js';
 import { checkTokens, payloadBytes, PROMPT_BYTES_MAX } from '../../runtime/agents/caller-input.js';
 import { awaitRequest, findPastOutcome, pauseFor, type RequestWaitResult } from './await-request.js';
 import { instructionsFor } from './instructions.js';
-import { decideNextTurn } from './loop-limits.js';
-import { applyExchange, INITIAL_STATE, type LoopState, type RecordedExchange } from './loop-state.js';
-import type { RunHistory } from './run-history.js';
+import {
+  decideNextTurn,
+  resolveLoopSettings,
+  type LoopSettings,
+  applyExchange,
+  INITIAL_STATE,
+  type LoopState,
+  type RecordedExchange,
+  type RunHistory,
+} from './loop-state.js';
 import type { RunRequest } from '../../runtime/agents/run-requests.js';
-import { resolveLoopSettings, type LoopSettings } from './loop-settings.js';
 import { watchRun, type RunWatch } from './run-watch.js';
 
 /** What a loop reads of its run. */

@@ -1,18 +1,27 @@
-// Lint rules for lanes: what they permit, to which roles, and what they lack in prohibitions or required fields.
+// Lint rules for lanes: what they permit, to which roles, what they lack in prohibitions or required fields, their call
+// rules, and the names in their lists.
 
 import { quoteForMessage } from '../../core/contract/finding-text.js';
-import type { Catalogue } from '../../core/contract/policy/catalogue.js';
+import { type Catalogue, ACTIONS } from '../../core/contract/policy/catalogue.js';
 import type { Lane } from '../../core/contract/policy/lanes.js';
 import type { LintSeverity } from '../../home/policy/policy-linter.js';
 import type { LintFinding, LintRule } from './lint-rules.js';
 import { laneKindOf, PROMOTION_PROHIBITS, type LaneKind } from './lane-kind.js';
 import type { PolicyParts } from '../../core/policy/files/policy-consistency.js';
+import type { CallRule } from '../../core/contract/policy/call-rules.js';
+import { partKindOf, NATIVE_TOOL_NAMES } from '../../core/contract/policy/native-tool-names.js';
+import { isNear } from '../../core/contract/policy/near-names.js';
+import { OPERATOR_TOOLS } from '../../core/contract/run/operator-act.js';
+
+/** A lane, and the JSON pointer to it. */
+interface PlacedLane {
+  readonly lane: Lane;
+  readonly at: string;
+}
 
 /** A lane with the derived values that the rules use. */
-interface LintedLane {
-  readonly lane: Lane;
+interface LintedLane extends PlacedLane {
   readonly kind: LaneKind;
-  readonly at: string;
 }
 
 export function* lintLanes(parts: PolicyParts, catalogue: Catalogue): Generator<LintFinding> {
@@ -29,7 +38,7 @@ export function* lintLanes(parts: PolicyParts, catalogue: Catalogue): Generator<
 }
 
 const laneFinding = (
-  { lane, at }: LintedLane,
+  { lane, at }: PlacedLane,
   rule: LintRule,
   [pointer, problem, severity = 'error']: readonly [pointer: string, what: string, severity?: LintSeverity],
 ): LintFinding => ({
@@ -143,5 +152,106 @@ function* lintKeys(linted: LintedLane): Generator<LintFinding> {
   if (lane.partial_outputs === true) {
     const problem = 'leaves behind what failed runs have made';
     yield laneFinding(linted, 'lane.partial_outputs', ['/partial_outputs', problem, 'warning']);
+  }
+}
+
+// Call rules (0061).
+
+/** It runs any program, so a lane that lists it needs rules about commands. */
+const SHELL = 'native.shell';
+
+export function* lintCalls({ lanes: { lanes } }: PolicyParts): Generator<LintFinding> {
+  for (const [index, lane] of lanes.entries()) {
+    const linted = { lane, at: `/lanes/${index}` };
+    const shell = lane.allowed_actions.tools?.indexOf(SHELL) ?? -1;
+    if (shell >= 0 && lane.calls === undefined) {
+      const problem = `lists ${SHELL}, and has no rules about its commands`;
+      yield laneFinding(linted, 'call.unrestricted', [`/allowed_actions/tools/${shell}`, problem, 'warning']);
+    }
+    for (const [entry, rule] of (lane.calls ?? []).entries()) yield* lintCallRule(linted, rule, `/calls/${entry}`);
+  }
+}
+
+function* lintCallRule(linted: PlacedLane, rule: CallRule, at: string): Generator<LintFinding> {
+  const label = `has the call rule ${quoteForMessage(rule.id)}, which`;
+  if (rule.decision === 'allow' && rule.tools.includes(SHELL) && conditionsOf(rule).length === 0) {
+    yield laneFinding(linted, 'call.any_command', [at, `${label} allows all commands`, 'warning']);
+  }
+  if (rule.decision === 'allow' && rule.commands !== undefined && rule.options === undefined) {
+    const problem = `${label} allows all options of its commands, also those that execute programs or write files`;
+    yield laneFinding(linted, 'call.any_option', [at, problem, 'warning']);
+  }
+  if (rule.decision === 'deny' && rule.options !== undefined) {
+    const problem = `${label} denies whatever its options are: only a rule that allows or asks has options`;
+    yield laneFinding(linted, 'call.never_matches', [`${at}/options`, problem]);
+  }
+  if (!rule.tools.some((tool) => canMatch(rule, tool))) {
+    yield laneFinding(linted, 'call.never_matches', [at, `${label} matches no part of any call`]);
+  }
+}
+
+const CONDITIONS = { commands: 'command', options: 'command', paths: 'path', hosts: 'host', names: 'name' } as const;
+type Condition = keyof typeof CONDITIONS;
+
+const conditionsOf = (rule: CallRule): readonly Condition[] =>
+  (Object.keys(CONDITIONS) as Condition[]).filter((name) => rule[name] !== undefined);
+
+/** Whether some part of a call of the tool can have all conditions of the rule. */
+function canMatch(rule: CallRule, tool: string): boolean {
+  const kind = partKindOf(tool);
+  return conditionsOf(rule).every(
+    (name) => CONDITIONS[name] === kind || (name === 'paths' && kind === 'command' && rule.decision === 'deny'),
+  );
+}
+
+// Unknown names. A listed tool or table that is not registered is never allowed; a name that is similar to a registered
+// one is probably a typing mistake.
+
+/** Tools of the platform, those of coding agents, and tools of the shipped lanes, which services register. */
+const TOOLS: readonly string[] = [
+  ...Object.values(ACTIONS)
+    .map(({ tool }) => tool)
+    .filter((tool) => tool !== null),
+  ...NATIVE_TOOL_NAMES,
+  ...['session.verify', 'session.review'],
+  ...OPERATOR_TOOLS,
+  ...['export_bundle.create', 'export_bundle.validate', 'export_bundle.signoff', 'export_bundle.download'],
+  ...['dictation.start', 'dictation.stop', 'transcription.run', 'transcription.status', 'interview.prompt.next'],
+];
+const TABLES: readonly string[] = [
+  ...['sandbox_files', 'export_bundles', 'audit_ledger', 'transcripts', 'interview_notes', 'entities'],
+  ...['facts', 'evidence_map', 'coa_map', 'shared_playbooks', 'shared_heuristics'],
+];
+
+export function* lintNames({ lanes: { lanes } }: PolicyParts, catalogue: Catalogue): Generator<LintFinding> {
+  const { tools: registered, targets } = catalogue.registrations;
+  const tools = [
+    ...TOOLS,
+    ...registered.map(({ name }) => name),
+    ...catalogue.actions.map(({ tool }) => tool).filter((tool) => tool !== null),
+  ];
+  const tables = [...TABLES, ...targets.map(({ name }) => name)];
+  for (const [index, lane] of lanes.entries()) {
+    const linted = { lane, at: `/lanes/${index}` };
+    const { tools: listed = [], writes = [], reads = [] } = lane.allowed_actions;
+    for (const [entry, tool] of listed.entries()) {
+      if (tools.includes(tool)) continue;
+      const near = tools.find((name) => isNear(name, tool));
+      const at = `/allowed_actions/tools/${entry}`;
+      const problem = `lists the tool ${quoteForMessage(tool)}, which is not registered`;
+      yield near === undefined
+        ? laneFinding(linted, 'tool.unknown', [at, problem, 'warning'])
+        : laneFinding(linted, 'tool.misspelt', [at, `${problem}; there is ${quoteForMessage(near)}`]);
+    }
+    const named = [
+      ...writes.map(({ table }, entry) => [table, `writes/${entry}`] as const),
+      ...reads.map((table, entry) => [table, `reads/${entry}`] as const),
+    ];
+    for (const [table, place] of named) {
+      const near = tables.includes(table) ? undefined : tables.find((name) => isNear(name, table));
+      if (near === undefined) continue;
+      const problem = `lists the table ${quoteForMessage(table)}, which is not registered; there is ${quoteForMessage(near)}`;
+      yield laneFinding(linted, 'table.misspelt', [`/allowed_actions/${place}`, problem]);
+    }
   }
 }

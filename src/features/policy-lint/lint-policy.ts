@@ -11,11 +11,9 @@ import type { LintMessage, PolicyLinter } from '../../home/policy/policy-linter.
 import { checkPolicy } from '../../core/policy/files/check-policy.js';
 import { readPolicyYaml, type NamedPolicyFile } from '../../core/policy/files/read-policy-file.js';
 import { lintActions } from './lint-actions.js';
-import { lintCalls } from './lint-calls.js';
+import { lintCalls, lintLanes, lintNames } from './lint-lanes.js';
 import { lintConditions } from './lint-conditions.js';
 import { lintIdentities } from './lint-identities.js';
-import { lintLanes } from './lint-lanes.js';
-import { lintNames } from './lint-names.js';
 import { lintRoles } from './lint-roles.js';
 import type { PolicyParts } from '../../core/policy/files/policy-consistency.js';
 

@@ -21,18 +21,19 @@ import type { RunEnding } from '../../runtime/agents/agent-run.js';
 import { createDeferred, ignoreRejection, type DeferredPromise } from '../../runtime/deferred.js';
 import { findWithheldLanes } from '../../runtime/content/withheld-lanes.js';
 import { requireMembers } from '../../runtime/required-members.js';
-import { rootRunIdOf } from '../../core/contract/run/run-context.js';
+import { rootRunIdOf, type RunContext } from '../../core/contract/run/run-context.js';
 import { CaseHistory } from '../../runtime/case/case-history.js';
 import {
   validateActor,
   validateField,
   validateRole,
   asNamedPerson,
+  createCancelInput,
   createOpenInput,
 } from '../../runtime/agents/caller-input.js';
+import { runNotCancellableError } from '../../runtime/agents/run-errors.js';
 import type { PinnedPolicy, PolicyCache } from '../../runtime/policy-cache.js';
 import type { RunTracing } from '../../runtime/agents/agents.js';
-import { cancelRun } from './cancel-run.js';
 import type { PromotedRecord } from './content-search.js';
 import { locatorOf } from '../../runtime/effects/export-root.js';
 import { computeCaseLabel } from '../../runtime/case/case-label.js';
@@ -277,10 +278,21 @@ export class HighRiskRuns {
     if (this.#isClosed) finished.reject(releasedError());
     const digest = tree?.approvals(run_id)?.entries[0]?.digest ?? null;
     const cancel = async (reason: string): Promise<RunEnding> => {
-      await cancelRun(this.#parts.engine, { run_id, root_run_id }, reason);
+      await this.#cancel({ run_id, root_run_id }, reason);
       return finished.promise;
     };
     return { run_id, root_run_id, correlation_id, digest, finished: finished.promise, cancel };
+  }
+
+  /**
+   * Cancels the tree of a run: at once while it waits for approval, else when its effect has ended.
+   * @throws RunError INVALID_STATE_TRANSITION if it has ended
+   */
+  async #cancel(run: Pick<RunContext, 'run_id' | 'root_run_id'>, reason: string): Promise<void> {
+    const { engine } = this.#parts;
+    const { input, materials } = createCancelInput(run, await engine.peek(run.root_run_id), reason);
+    const { refused } = await this.#submit(run.root_run_id, input, materials);
+    if (refused) throw runNotCancellableError(run.run_id);
   }
 
   /** The history of the case up to the last commit. The engine knows where its trees end. */

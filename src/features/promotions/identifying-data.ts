@@ -5,8 +5,8 @@
 // digit, a known form or a word that announces them; and dates of birth without a nearby word of birth.
 
 import type { FindingKind } from '../../core/contract/policy/content-checks.js';
-import { hasAccountNumber } from './account-numbers.js';
-import { hasPhoneNumber } from './phone-numbers.js';
+import { findPhoneNumbersInText, isSupportedCountry } from 'libphonenumber-js';
+import { electronicFormatIBAN, isValidIBAN } from 'ibantools';
 
 const EMAIL = /[^\s@<>"(),;:]{1,64}@[^\s@<>"(),;:]{1,190}\.\p{L}{2,}/u;
 const EMAIL_SPELT =
@@ -104,3 +104,70 @@ export const findBirthDates = (text: string): readonly FoundDate[] =>
 
 /** The text without its dates, whose digits belong to no other number. */
 export const stripDates = (text: string): string => FORMS.reduce((rest, form) => rest.replace(form, ' '), text);
+
+// Phone numbers, by the numbering plans of the countries.
+
+/** A longer text is searched in parts that overlap by the length of a number. */
+const PART_CHARS = 8_192;
+const OVERLAP_CHARS = 64;
+
+/** The usual form of a number of North America, also of one that is not in use. */
+const WRITTEN_NUMBER = /(?<!\d)\(\d{3}\) ?\d{3}[-. ]\d{4}(?!\d)/;
+
+/** @param countries ISO 3166-1 codes of countries whose numbers are also found without the country prefix */
+function hasPhoneNumber(text: string, countries: readonly string[]): boolean {
+  if (WRITTEN_NUMBER.test(text)) return true;
+  const known = countries.filter((country) => isSupportedCountry(country));
+  const plans = known.length === 0 ? [undefined] : known;
+  for (let start = 0; start < text.length; start += PART_CHARS - OVERLAP_CHARS) {
+    const part = text.slice(start, start + PART_CHARS);
+    if (!/\d(?:.{0,3}\d){5}/s.test(part)) continue;
+    if (plans.some((country) => findPhoneNumbersInText(part, country).length > 0)) return true;
+  }
+  return false;
+}
+
+// Numbers of bank accounts and payment cards, detected by their check digits or by the word before them.
+
+const IBAN = /(?<![\p{L}\p{N}])[A-Z]{2}\s?\d{2}(?:[ -]?[A-Z0-9]){11,30}(?![\p{L}\p{N}])/giu;
+/** Digits in groups: a card number, perhaps with other numbers before and after it. */
+const GROUPS = /\d+(?:[ -]\d+)*/g;
+const CARD_DIGITS = { min: 13, max: 19 } as const;
+const NAMED_NUMBER =
+  /\b(?:account|acct|a\/c|konto|kontonummer|compte|cuenta|routing|sort code|iban)\b[\s.:#\p{L}]{0,16}(?:\d[ -]?){5,}/iu;
+
+const hasAccountNumber = (text: string): boolean =>
+  NAMED_NUMBER.test(text) ||
+  (text.match(GROUPS) ?? []).some((groups) => holdsCard(groups.split(/[ -]/))) ||
+  (text.match(IBAN) ?? []).some((found) =>
+    prefixesOf(electronicFormatIBAN(found) ?? '').some((iban) => isValidIBAN(iban)),
+  );
+
+/** After an IBAN in groups, the next word may look like one more group. */
+const prefixesOf = (found: string): readonly string[] =>
+  Array.from({ length: Math.max(0, found.length - 14) }, (_, dropped) => found.slice(0, found.length - dropped));
+
+/** Whether some consecutive groups are a card number. */
+function holdsCard(groups: readonly string[]): boolean {
+  for (const first of groups.keys()) {
+    let digits = '';
+    for (let at = first; at < groups.length; at += 1) {
+      digits += groups[at] ?? '';
+      if (digits.length > CARD_DIGITS.max) break;
+      if (digits.length >= CARD_DIGITS.min && isCard(digits)) return true;
+    }
+  }
+  return false;
+}
+
+/** The check digit of payment cards (Luhn). A number that repeats one digit is not a card number. */
+function isCard(digits: string): boolean {
+  if (/^(\d)\1*$/.test(digits)) return false;
+  let sum = 0;
+  for (let at = 0; at < digits.length; at += 1) {
+    const digit = Number(digits[digits.length - 1 - at]);
+    const doubled = at % 2 === 1 ? digit * 2 : digit;
+    sum += doubled > 9 ? doubled - 9 : doubled;
+  }
+  return sum % 10 === 0;
+}

@@ -1,7 +1,7 @@
 // Decides a recorded decision under any policy, with the functions that the machines use. Its facts are the recorded
 // ones. Everything that a policy sets (limits, lanes, budget grants, whether a lane has a case) is computed again.
 
-import { type StepMemory } from '../../../machines/step-memory.js';
+import type { StepMemory } from '../../../machines/step-memory.js';
 import { newStepMemory } from '../../../machines/step.js';
 import {
   authorizeStep,
@@ -33,18 +33,26 @@ import type { Policy } from '../../core/policy/policy.js';
 import type { Verdict } from '../../core/policy/verdict.js';
 import { CHECK_PHASES, runCheckPhases } from '../../core/step/check-phases.js';
 import { InvariantError } from '../../core/errors.js';
-import { requestOf, resolveDelegation, runOf, startedRunContext } from './decided-request.js';
-import { accountUnder, agentContextUnder, exhaustedBudgetUnder } from './agent-under-policy.js';
-import type {
-  PolicyAnswer,
-  ApprovalFacts,
-  BallotFacts,
-  RecordedDecision,
-  RetryFacts,
-  RecordedVerdict,
-  StartedRun,
-  StepFacts,
-  WriteFacts,
+import {
+  requestOf,
+  resolveDelegation,
+  runOf,
+  startedRunContext,
+  accountUnder,
+  agentContextUnder,
+  exhaustedBudgetUnder,
+} from './decided-request.js';
+import {
+  VOTER_DENIALS,
+  type PolicyAnswer,
+  type ApprovalFacts,
+  type BallotFacts,
+  type RecordedDecision,
+  type RetryFacts,
+  type RecordedVerdict,
+  type StartedRun,
+  type StepFacts,
+  type WriteFacts,
 } from './recorded-decision.js';
 
 /** The other policy with the behaviour flags of the recorded tree, because flags belong to the machines. */
@@ -265,15 +273,7 @@ function decideBallotUnder({ book, event, nth }: BallotFacts, recordedPolicy: Po
     entry === undefined ||
     recordedPolicy === policy ||
     (entry.obligation === undefined && hasSameApprovalRule(entry.name, recordedPolicy, policy)) ||
-    VOTER_RULES.has(rule_id);
+    VOTER_DENIALS.has(rule_id);
   if (!alike) return { undecidable: 'approval.other_rule' };
   return { decision: counted && rule_id !== 'approval.rejected' ? 'allow' : 'deny', rule_id };
 }
-
-/** Rules that depend only on the voter. */
-const VOTER_RULES: ReadonlySet<string> = new Set([
-  'approval.by_agent',
-  'approval.role_unknown',
-  'approval.not_a_person',
-  'approval.other_run',
-]);

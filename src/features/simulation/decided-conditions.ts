@@ -19,6 +19,17 @@ export function decidedErrors({
   return verdict?.kind === 'deny' ? (verdict.errors ?? []).map(conditionErrorText) : [];
 }
 
+/** @returns their ids; none if the policy has no conditions, or none of them decided */
+export function decidedConditions({ facts, policy, said: { rule_id } }: RecordedDecision): readonly string[] {
+  const { conditions } = policy;
+  if (conditions === undefined) return [];
+  if (conditions.all.some(({ id }) => id === rule_id)) return [rule_id ?? ''];
+  const verdict = verdictOn(facts, policy);
+  if (verdict?.kind === 'approval') return verdict.ids;
+  return verdict?.kind === 'allow' ? (verdict.obligation?.conditions ?? []) : [];
+}
+
+/** What the conditions say of a step, or of a started run and its approvers; null for any other decision. */
 function verdictOn(facts: DecisionFacts, policy: Policy): ConditionVerdict | ReturnType<typeof askConditions> | null {
   switch (facts.kind) {
     case 'step':
@@ -29,27 +40,6 @@ function verdictOn(facts: DecisionFacts, policy: Policy): ConditionVerdict | Ret
     default:
       return null;
   }
-}
-
-/** @returns their ids; none if the policy has no conditions, or none of them decided */
-export function decidedConditions({ facts, policy, said: { rule_id } }: RecordedDecision): readonly string[] {
-  const { conditions } = policy;
-  if (conditions === undefined) return [];
-  if (conditions.all.some(({ id }) => id === rule_id)) return [rule_id ?? ''];
-  switch (facts.kind) {
-    case 'step':
-      return askingOfStep(facts, policy);
-    case 'run':
-    case 'approval':
-      return askingOfRun(facts, policy);
-    default:
-      return [];
-  }
-}
-
-function askingOfStep(step: StepFacts, policy: Policy): readonly string[] {
-  const verdict = verdictOfStep(step, policy);
-  return verdict?.kind === 'approval' ? verdict.ids : [];
 }
 
 function verdictOfStep({ act, facts, input }: StepFacts, policy: Policy): ConditionVerdict | null {
@@ -69,11 +59,6 @@ function verdictOfStep({ act, facts, input }: StepFacts, policy: Policy): Condit
     },
     policy,
   );
-}
-
-function askingOfRun(facts: StartedRun | ApprovalFacts, policy: Policy): readonly string[] {
-  const answer = answerOnRun(facts, policy);
-  return answer.kind === 'allow' && answer.obligation !== null ? answer.obligation.conditions : [];
 }
 
 function answerOnRun(facts: StartedRun | ApprovalFacts, policy: Policy): ReturnType<typeof askConditions> {

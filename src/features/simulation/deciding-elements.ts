@@ -26,7 +26,7 @@ import {
   writeGrant,
   type PolicyElement,
 } from './policy-elements.js';
-import type { BallotFacts, MediatedAct, RecordedDecision } from './recorded-decision.js';
+import { VOTER_DENIALS, type BallotFacts, type MediatedAct, type RecordedDecision } from './recorded-decision.js';
 
 /** The elements of the decision's own policy that made it; none if a limit, the overlay or the platform did. */
 export function decidingElements(decision: RecordedDecision): readonly PolicyElement[] {
@@ -129,14 +129,6 @@ function approvalElements(decision: RecordedDecision, lane_id: string): readonly
 const subjectOf = ({ agent, action, args, run_id }: MediatedAct, policy: Policy): string =>
   approvalSubject({ agent, action, args, mediated_run_id: run_id }, policy);
 
-/** Denials that depend on the voter alone. */
-const VOTER_DENIALS: readonly (string | null)[] = [
-  'approval.by_agent',
-  'approval.role_unknown',
-  'approval.not_a_person',
-  'approval.other_run',
-];
-
 function ballotElements(
   { book, event, nth }: BallotFacts,
   rule_id: string | null,
@@ -144,7 +136,7 @@ function ballotElements(
 ): readonly PolicyElement[] {
   const digest = event.ballot.digests[nth];
   const entry = book.entries.find((known) => known.digest === digest);
-  if (entry === undefined || VOTER_DENIALS.includes(rule_id)) return [];
+  if (entry === undefined || VOTER_DENIALS.has(rule_id)) return [];
   const isRuled = policy.approvals.some((rule) => rule.for === entry.name);
   const asking = (entry.obligation?.conditions ?? []).map(condition);
   return isRuled ? [approval(entry.name), ...asking] : asking;

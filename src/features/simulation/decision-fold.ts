@@ -10,7 +10,7 @@ import { InvariantError, LedgerError } from '../../core/errors.js';
 import { Fold, readContentToFold } from '../../kernel/fold.js';
 import type { Decision } from '../../kernel/decision.js';
 import { isUnsupported } from '../../kernel/pinned-policy.js';
-import { withheldContentError } from '../../core/ledger/require-content.js';
+import { withheldContentError, requireContent } from '../../core/ledger/require-content.js';
 import { Tree } from '../../kernel/tree.js';
 import type { ReplayEntry, ReplaySource } from '../../kernel/replay/replay.js';
 import type { DecisionFacts, RecordedDecision, RecordedVerdict } from './recorded-decision.js';
@@ -198,4 +198,40 @@ function actionOf(facts: DecisionFacts): string {
     case 'ballot':
       return 'vote';
   }
+}
+
+export interface EntryDecisions {
+  /** Whether the tree has a matching entry. */
+  readonly found: boolean;
+  /** The decision that the entry records; if it records no decision, all decisions of the same input. */
+  readonly decisions: readonly RecordedDecision[];
+}
+
+/**
+ * Folds a tree up to an entry and returns the decisions of its input. Awaits `pause` between entries, so that a service
+ * can process other requests.
+ * @throws LedgerError LEDGER_TAMPERED, or LEDGER_ERASED if content that the fold needs is withheld or erased
+ */
+export async function readDecisionsAt(
+  source: Pick<ReplaySource, 'tree' | 'artifactsOf'>,
+  tree_id: string,
+  isEntry: (place: Pick<ReplayEntry, 'seq' | 'log_index'>) => boolean,
+  pause: () => Promise<void> | undefined = () => undefined,
+): Promise<EntryDecisions> {
+  const fold = new DecisionFold(tree_id);
+  let [turnDecisions, found]: [RecordedDecision[], boolean] = [[], false];
+  for await (const entry of source.tree(tree_id)) {
+    if (entry.type === 'input') {
+      if (found) break;
+      turnDecisions = [];
+    }
+    const artifacts = requireContent(await readContentToFold(entry, source));
+    const decision = fold.take(entry, artifacts);
+    if (decision !== null) turnDecisions.push(decision);
+    found ||= isEntry(entry);
+    await pause();
+  }
+  if (!found) return { found, decisions: [] };
+  const exact = turnDecisions.filter(isEntry);
+  return { found, decisions: exact.length > 0 ? exact : turnDecisions };
 }

@@ -11,8 +11,7 @@ import { decidedConditions, decidedErrors } from './decided-conditions.js';
 import { decideUnderPolicy } from './decide-under-policy.js';
 import { placesOf, type ElementPlace } from './element-places.js';
 import type { MediatedAct, PolicyAnswer, RecordedDecision } from './recorded-decision.js';
-import { editsOf, type EditScope, type PolicyEdit } from './policy-edits.js';
-import { adjustableLimitsOf, limitEdits } from './limit-edits.js';
+import { editsOf, type EditScope, type PolicyEdit, adjustableLimitsOf, limitEdits } from './policy-edits.js';
 
 /** A single change of the policy that changes the decision. */
 export interface PolicyChange {

@@ -17,7 +17,7 @@ import { emptyBook } from '../../core/policy/policy-features.js';
 import type { DECISIONS, Expectation, PolicyTest } from './policy-test-file.js';
 import type { Policy } from '../../core/policy/policy.js';
 import { amountsOf, limitsOf, openAccount } from '../../core/run/budget-account.js';
-import { agentContextUnder } from './agent-under-policy.js';
+import { agentContextUnder } from './decided-request.js';
 import { decidedErrors } from './decided-conditions.js';
 import { decideStepUnder, decideUnderPolicy } from './decide-under-policy.js';
 import type { AgentStart } from './recorded-decision.js';

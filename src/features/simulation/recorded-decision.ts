@@ -37,6 +37,14 @@ export type UndecidableReason = keyof typeof UNDECIDABLE;
 
 export type PolicyAnswer = RecordedVerdict | { readonly undecidable: UndecidableReason };
 
+/** Denials of a ballot that depend on the voter alone, not on the approval rule. */
+export const VOTER_DENIALS: ReadonlySet<string | null> = new Set([
+  'approval.by_agent',
+  'approval.role_unknown',
+  'approval.not_a_person',
+  'approval.other_run',
+]);
+
 /** The start of an agent run. */
 export interface AgentStart {
   readonly kind: 'agent';

@@ -2,8 +2,8 @@
 // proportional to the size of the value times the size of the schema, and it blocks the process meanwhile.
 
 import { isJsonObject, type Json } from '../../core/contract/json.js';
+import { listAt, propertiesOf, type JsonSchema } from '../../core/contract/json-schema.js';
 import { isSchemaInstance } from '../../core/contract/policy/registered-schema.js';
-import type { WalkedSchema } from '../../runtime/effects/weaken-schema.js';
 
 /** Limit of the work. Each part of a schema counts once for every value that it is applied to. */
 const STEPS_MAX = 500_000;
@@ -11,7 +11,7 @@ const STEPS_MAX = 500_000;
 const COMPARISONS_PER_STEP = 8;
 
 /** @returns false also if validation would exceed the limit of steps */
-export function isConformingValue(schema: WalkedSchema, value: Json): boolean {
+export function isConformingValue(schema: JsonSchema, value: Json): boolean {
   const budget = { steps: STEPS_MAX };
   countSteps(budget, schema, value);
   return budget.steps >= 0 && isSchemaInstance(schema, value);
@@ -24,20 +24,20 @@ interface StepBudget {
 /** Counts as if validation tried every branch to its end. */
 function countSteps(budget: StepBudget, schema: unknown, value: Json): void {
   budget.steps -= 1;
-  if (budget.steps < 0 || !isSchema(schema)) return;
+  if (budget.steps < 0 || !isJsonObject(schema)) return;
   for (const keyword of ['allOf', 'anyOf', 'oneOf'] as const) {
-    for (const branch of listOf(schema[keyword])) countSteps(budget, branch, value);
+    for (const branch of listAt(schema, keyword)) countSteps(budget, branch, value);
   }
   if (schema['not'] !== undefined) countSteps(budget, schema['not'], value);
-  const [values, required] = [listOf(schema['enum']), listOf(schema['required'])];
+  const [values, required] = [listAt(schema, 'enum'), listAt(schema, 'required')];
   budget.steps -= values.some((one) => typeof one === 'object') ? values.length : values.length / COMPARISONS_PER_STEP;
   budget.steps -= required.length / COMPARISONS_PER_STEP;
   if (Array.isArray(value)) countItems(budget, schema, value as readonly Json[]);
   else if (isJsonObject(value)) countMembers(budget, schema, Object.entries(value));
 }
 
-function countItems(budget: StepBudget, schema: WalkedSchema, items: readonly Json[]): void {
-  const first = listOf(schema['prefixItems']);
+function countItems(budget: StepBudget, schema: JsonSchema, items: readonly Json[]): void {
+  const first = listAt(schema, 'prefixItems');
   if (schema['uniqueItems'] === true) budget.steps -= items.length;
   for (const [index, item] of items.entries()) {
     if (budget.steps < 0) return;
@@ -46,9 +46,9 @@ function countItems(budget: StepBudget, schema: WalkedSchema, items: readonly Js
   }
 }
 
-function countMembers(budget: StepBudget, schema: WalkedSchema, members: readonly (readonly [string, Json])[]): void {
-  const { properties, additionalProperties: others, propertyNames: names, dependentSchemas: dependent } = schema;
-  const known = isSchema(properties) ? properties : {};
+function countMembers(budget: StepBudget, schema: JsonSchema, members: readonly (readonly [string, Json])[]): void {
+  const { additionalProperties: others, propertyNames: names, dependentSchemas: dependent } = schema;
+  const known = propertiesOf(schema);
   const whole = Object.fromEntries(members);
   budget.steps -= Object.keys(known).length / COMPARISONS_PER_STEP;
   for (const [name, member] of members) {
@@ -56,9 +56,6 @@ function countMembers(budget: StepBudget, schema: WalkedSchema, members: readonl
     const part = Object.hasOwn(known, name) ? known[name] : others;
     if (part !== undefined) countSteps(budget, part, member);
     if (names !== undefined) countSteps(budget, names, name);
-    if (isSchema(dependent) && Object.hasOwn(dependent, name)) countSteps(budget, dependent[name], whole);
+    if (isJsonObject(dependent) && Object.hasOwn(dependent, name)) countSteps(budget, dependent[name], whole);
   }
 }
-
-const isSchema = (value: unknown): value is WalkedSchema => typeof value === 'object' && value !== null;
-const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);

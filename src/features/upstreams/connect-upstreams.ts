@@ -18,7 +18,7 @@ import { configProblem } from './upstream-files.js';
 import { UpstreamServerClient } from './upstream-server-client.js';
 import { nameOf, upstreamTool } from './upstream-tool.js';
 
-export interface UpstreamDeps {
+interface UpstreamDeps {
   readonly clock: Clock;
   readonly log: Log;
   /** The contract folder. Relative folders of servers are resolved against it. */

@@ -24,7 +24,7 @@ export interface UpstreamToolDefinition {
 }
 
 /** A tool that cannot be used, with the reason in text of this library. */
-export interface UnusableTool {
+interface UnusableTool {
   /** Null if the tool has no name that can be shown. */
   readonly tool: string | null;
   readonly why: string;

@@ -2,25 +2,25 @@
 // the size limit. A malformed answer is an error, because then the outcome of the call is unknown.
 
 import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
+import type { JsonSchema } from '../../core/contract/json-schema.js';
 import { isSchemaInstance } from '../../core/contract/policy/registered-schema.js';
 import { ActionFailedError } from '../../core/errors.js';
 import { attachToolExplanation } from '../../runtime/effects/tool-explanation.js';
 import { encodeOutput, type ConvertedSchema } from '../../runtime/effects/convert-schema.js';
 import { isConformingValue } from './conforming-value.js';
-import type { WalkedSchema } from '../../runtime/effects/weaken-schema.js';
 
 const CONTENT_MAX = 1_000;
 /** Bytes of an answer that are reserved for members other than content. */
 const FRAME_BYTES = 256;
 
 const text = { type: 'string' };
-const block = (kind: string, members: WalkedSchema, required: readonly string[]): WalkedSchema => ({
+const block = (kind: string, members: JsonSchema, required: readonly string[]): JsonSchema => ({
   type: 'object',
   properties: { type: { const: kind }, ...members },
   required: ['type', ...required],
   additionalProperties: false,
 });
-const resource = (required: string): WalkedSchema => ({
+const resource = (required: string): JsonSchema => ({
   type: 'object',
   properties: { uri: text, mimeType: text, [required]: text },
   required: ['uri', required],
@@ -28,7 +28,7 @@ const resource = (required: string): WalkedSchema => ({
 });
 
 /** The content kinds of MCP, without annotations. */
-const BLOCKS: Readonly<Record<string, WalkedSchema>> = {
+const BLOCKS: Readonly<Record<string, JsonSchema>> = {
   text: block('text', { text }, ['text']),
   image: block('image', { data: text, mimeType: text }, ['data', 'mimeType']),
   audio: block('audio', { data: text, mimeType: text }, ['data', 'mimeType']),
@@ -36,16 +36,16 @@ const BLOCKS: Readonly<Record<string, WalkedSchema>> = {
   resource: block('resource', { resource: { anyOf: [resource('text'), resource('blob')] } }, ['resource']),
 };
 
-export interface ToolResultShape {
+interface ToolResultShape {
   /** The server's own schema of the structured part, weakened; null if it has none. */
-  readonly walked: WalkedSchema | null;
+  readonly walked: JsonSchema | null;
   /** The registered schema of that part. */
   readonly structured: ConvertedSchema;
   readonly bytesMax: number;
 }
 
 /** The registered output schema of a tool. */
-export const toolResultSchema = ({ structured }: Pick<ToolResultShape, 'structured'>): WalkedSchema => ({
+export const toolResultSchema = ({ structured }: Pick<ToolResultShape, 'structured'>): JsonSchema => ({
   type: 'object',
   properties: {
     content: { type: 'array', maxItems: CONTENT_MAX, items: { anyOf: Object.values(BLOCKS) } },

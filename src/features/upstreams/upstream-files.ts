@@ -21,7 +21,7 @@ const FILE_BYTES_MAX = 1_048_576;
 const FILE_DEPTH_MAX = 8;
 const MISTAKES_SHOWN = 3;
 
-export interface UpstreamFiles {
+interface UpstreamFiles {
   readonly config: UpstreamsConfig;
   readonly pins: UpstreamPins;
 }

@@ -14,9 +14,9 @@ import type { UpstreamServer as Configured } from '../../core/contract/policy/up
 import { listDefinitions, type UpstreamToolDefinition, type ToolListing } from './tool-definitions.js';
 
 /** Timeout of connecting and listing together, in milliseconds. */
-export const PREPARE_MS = 20_000;
+const PREPARE_MS = 20_000;
 /** For idempotent calls a list stays fresh for this time in ms, unless the server announces a change. */
-export const LIST_FRESH_MS = 10_000;
+const LIST_FRESH_MS = 10_000;
 const CALLS_MAX = 64;
 /** The client gives up on a server whose list changes while it is read. */
 const PREPARATIONS_MAX = 3;
@@ -41,7 +41,7 @@ interface ToolListReading {
 }
 
 /** A call of a tool, with the pinned hash of its definition. */
-export interface PinnedCall extends UpstreamCall {
+interface PinnedCall extends UpstreamCall {
   readonly sha256: string;
   /** An idempotent call may rely on a list that was read before. */
   readonly idempotent: boolean;

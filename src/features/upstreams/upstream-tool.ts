@@ -4,6 +4,7 @@
 import type { TObject } from 'typebox';
 import { findRegistrationProblem, ToolDefinition } from '../../core/contract/policy/catalogue.js';
 import type { JsonObject } from '../../core/contract/json.js';
+import type { JsonSchema } from '../../core/contract/json-schema.js';
 import { CONFIDENTIALITY_FLAGS } from '../../core/contract/policy/labels.js';
 import type { UpstreamServer as Configured, UpstreamTool } from '../../core/contract/policy/upstreams.js';
 import { isConforming } from '../../core/contract/validators.js';
@@ -19,7 +20,7 @@ import {
 import { toToolResult, toolResultSchema } from './tool-result.js';
 import type { UpstreamServerClient } from './upstream-server-client.js';
 import { isConformingValue } from './conforming-value.js';
-import { printableText, weakenSchema, type WalkedSchema } from '../../runtime/effects/weaken-schema.js';
+import { printableText, weakenSchema } from '../../runtime/effects/weaken-schema.js';
 
 const TIMEOUT_MS_DEFAULT = 30_000;
 const RESULT_BYTES_DEFAULT = 1_048_576;
@@ -96,5 +97,5 @@ function registrationProblemOf(definition: ToolDefinition): string | null {
 const unsentInputError = (why: string): ActionNotExecutedError =>
   new ActionNotExecutedError(`the input was not sent: ${why}`, { retryable: false });
 
-const isProblem = (candidate: WalkedSchema | { readonly problem: string }): candidate is { readonly problem: string } =>
+const isProblem = (candidate: JsonSchema | { readonly problem: string }): candidate is { readonly problem: string } =>
   typeof (candidate as { readonly problem?: unknown }).problem === 'string';

@@ -4,6 +4,7 @@ import { parseOwnJson } from '../../core/contract/json.js';
 import type { StepResponse } from '../../core/contract/run/response.js';
 import type { TraceCarrier } from '../../core/contract/trace-context.js';
 import { InvariantError, LedgerError, RunError } from '../../core/errors.js';
+import { omitUndefined } from '../../core/omit-undefined.js';
 import type { AgentRun, RunEnding, SubmitOptions } from '../../runtime/agents/agent-run.js';
 import type { ActionReport } from '../../runtime/agents/action-reports.js';
 import type { ActionDecision, DecisionRequest } from '../../runtime/agents/decision-request.js';
@@ -11,26 +12,17 @@ import type { ApprovedRequest } from '../../runtime/ledger/pending-approvals.js'
 import { splitLines } from './split-lines.js';
 import type { ReadRequestOptions } from '../../runtime/content/read-content.js';
 import {
-  RESPONSE_BYTES_MAX,
-  ControlResponse,
-  DecideResult,
-  EraseResult,
-  EndingResult,
-  FindInputResult,
-  FindKeyedResult,
-  FindRemoteResult,
-  StartHighRiskResult,
   asInstance,
-  EmptyResult,
+  CONTROL_OPERATIONS,
+  ControlResponse,
   parseMessage,
-  ReadRequestResult,
-  RespondResult,
-  StartAgentResult,
-  SubmitRemoteResult,
-  VoteResult,
+  RESPONSE_BYTES_MAX,
   type ControlAgentOptions,
-  type ControlRequest,
+  type ControlOperation,
+  type RequestMembersOf,
+  type ResultOf,
 } from './control-messages.js';
+import type { ControlledOperations } from './control-session.js';
 import { fromWireError } from './control-errors.js';
 import type { EraseOptions, ErasureReport } from '../../runtime/ledger/erase-case.js';
 import { createDeferred, ignoreRejection, type DeferredPromise } from '../../runtime/deferred.js';
@@ -51,26 +43,20 @@ const PING_MS = 30_000;
 /** Timeout in ms of requests that the server should answer at once. */
 const RESPONSE_TIMEOUT_MS = 60_000;
 
-type RequestBody = ControlRequest extends infer Request
-  ? Request extends unknown
-    ? Omit<Request, 'id'>
-    : never
-  : never;
-
-/** Client of the process that holds the writer lock of a home. */
-export class ControlClient implements RequestSender {
+/** Client of the process that holds the writer lock of a home. Its operations throw what they throw in that process. */
+export class ControlClient implements ControlledOperations, RequestSender {
   readonly #connection: SocketConnection;
+  readonly #contract: string | null;
   readonly #pending = new Map<number, DeferredPromise<unknown>>();
   readonly #ping: NodeJS.Timeout;
   #lastId = 0;
   #isClosed = false;
 
-  constructor(connection: SocketConnection) {
+  /** @param contract the contract folder by which the other process must judge, or null for any */
+  constructor(connection: SocketConnection, contract: string | null) {
     this.#connection = connection;
-    this.#ping = setInterval(
-      () => void this.#requestWithTimeout({ op: 'ping' }, EmptyResult).catch(() => undefined),
-      PING_MS,
-    );
+    this.#contract = contract;
+    this.#ping = setInterval(() => void this.#callWithTimeout('ping', {}).catch(() => undefined), PING_MS);
     this.#ping.unref();
     void this.#listen();
   }
@@ -78,7 +64,7 @@ export class ControlClient implements RequestSender {
   /** Whether the other process accepts work. A process that is ending or has ended does not. */
   async isReady(): Promise<boolean> {
     try {
-      await this.#requestWithTimeout({ op: 'ping' }, EmptyResult);
+      await this.#callWithTimeout('ping', {});
       return true;
     } catch (error) {
       if (error instanceof RunError && error.code === 'CLOSED') return false;
@@ -88,99 +74,71 @@ export class ControlClient implements RequestSender {
 
   /**
    * Starts an agent run in the other process, attached to this connection.
-   * @param contract the contract folder that the other process must use, or null for any
    * @throws what `startAgent` throws; RunError CLOSED if the other process is gone
    */
-  async startAgent(options: ControlAgentOptions, contract: string | null): Promise<AgentRun> {
-    const { ending, ...ids } = await this.#requestWithTimeout(
-      { op: 'start_agent', contract, options },
-      StartAgentResult,
-    );
+  async startAgent(options: ControlAgentOptions): Promise<AgentRun> {
+    const started = await this.#callWithTimeout('start_agent', { contract: this.#contract, options });
+    const { ending, ...ids } = started;
     return this.#createHandle(ids, ending);
   }
 
-  /** The remote agent runs of the home; `contract` as in `startAgent`. */
-  remoteAgents(contract: string | null): RemoteAgents {
-    return {
-      start: async ({ scope, trace, ...options }) => {
-        const request = {
-          ...options,
-          ...traceMember(trace),
-          ...(scope === undefined ? {} : { scope: { ...scope } }),
-          link: 'remote' as const,
-        };
-        const { run_id, ending } = await this.#requestWithTimeout(
-          { op: 'start_agent', contract, options: request },
-          StartAgentResult,
-        );
-        return { run_id, ending };
-      },
-      findKeyed: async (owner) => (await this.#request({ op: 'find_keyed', owner }, FindKeyedResult)).found,
-      findInput: async (places) =>
-        (await this.#request({ op: 'find_input', places: [...places] }, FindInputResult)).found,
-      find: async (run_id) => (await this.#request({ op: 'find_remote', run_id }, FindRemoteResult)).found,
-      submit: async (run_id, raw, options) => {
-        const request = { op: 'submit_remote', run_id, ...encodeProposal(raw, options) } as const;
-        return parseOwnJson((await this.#request(request, SubmitRemoteResult)).response) as StepResponse;
-      },
-      end: async (run_id) => {
-        await this.#request({ op: 'end_remote', run_id }, EmptyResult);
-      },
-    };
-  }
+  readonly remoteAgents: RemoteAgents = {
+    start: async ({ scope, trace, ...rest }) => {
+      const options = { ...rest, ...traceMember(trace), ...scopeMember(scope), link: 'remote' as const };
+      const { run_id, ending } = await this.#callWithTimeout('start_agent', { contract: this.#contract, options });
+      return { run_id, ending };
+    },
+    findKeyed: async (owner) => (await this.#call('find_keyed', { owner })).found,
+    findInput: async (places) => (await this.#call('find_input', { places: [...places] })).found,
+    find: async (run_id) => (await this.#call('find_remote', { run_id })).found,
+    submit: async (run_id, raw, options) => {
+      const { response } = await this.#call('submit_remote', { run_id, ...encodeProposal(raw, options) });
+      return parseOwnJson(response) as StepResponse;
+    },
+    end: async (run_id) => {
+      await this.#call('end_remote', { run_id });
+    },
+  };
 
-  /**
-   * Starts a promotion in the other process. It continues when this connection closes; `contract` as in `startAgent`.
-   */
-  promote(starter: PromoteOptions, contract: string | null): Promise<HighRiskRun> {
-    const { sources, confidentiality, ...options } = withoutTrace(starter);
-    const lists = {
-      ...(sources === undefined ? {} : { sources: [...sources] }),
-      ...(confidentiality === undefined ? {} : { confidentiality: [...confidentiality] }),
-    };
-    return this.#startHighRisk({ op: 'promote', contract, options: { ...options, ...lists } });
+  /** Starts a promotion in the other process. It continues when this connection closes. */
+  promote(options: PromoteOptions): Promise<HighRiskRun> {
+    const { scope, sources, confidentiality, ...rest } = withoutTrace(options);
+    const lists = omitUndefined({
+      sources: sources && [...sources],
+      confidentiality: confidentiality && [...confidentiality],
+    });
+    return this.#startHighRisk('promote', { ...rest, ...scopeMember(scope), ...lists });
   }
 
   /** Starts an export like a promotion. The destination must be an absolute path. */
-  export(starter: ExportOptions, contract: string | null): Promise<HighRiskRun> {
-    return this.#startHighRisk({ op: 'export', contract, options: withoutTrace(starter) });
+  export(options: ExportOptions): Promise<HighRiskRun> {
+    const { scope, ...rest } = withoutTrace(options);
+    return this.#startHighRisk('export', { ...rest, ...scopeMember(scope) });
   }
 
-  /**
-   * Submits a person's ballot. The runs that it releases continue in the other process.
-   * @throws what `approve` throws
-   */
+  /** Submits a person's ballot. The runs that it releases continue in the other process. */
   async approve(ballot: Ballot): Promise<readonly BallotResult[]> {
-    const { results } = await this.#request(
-      { op: 'vote', ballot: { ...ballot, digests: [...ballot.digests] } },
-      VoteResult,
-    );
-    return results;
+    return (await this.#call('vote', { ballot: { ...ballot, digests: [...ballot.digests] } })).results;
   }
 
-  /** @throws what `resolve` throws */
   async resolve(resolution: Resolution): Promise<void> {
-    await this.#request({ op: 'resolve', resolution }, EmptyResult);
+    await this.#call('resolve', { resolution });
   }
 
-  /** `contract` as in `startAgent`. @throws what `decide` throws */
-  decide(request: DecisionRequest, contract: string | null): Promise<ActionDecision> {
-    return this.#request({ op: 'decide', contract, request }, DecideResult);
+  decide(request: DecisionRequest): Promise<ActionDecision> {
+    return this.#call('decide', { contract: this.#contract, request });
   }
 
-  /** @throws what `report` throws */
   async report(report: ActionReport): Promise<void> {
-    await this.#request({ op: 'report', report }, EmptyResult);
+    await this.#call('report', { report });
   }
 
-  /** @throws what `readRequest` throws */
   async readRequest(reading: ReadRequestOptions): Promise<ApprovedRequest | null> {
-    return (await this.#request({ op: 'read_request', reading }, ReadRequestResult)).request;
+    return (await this.#call('read_request', { reading })).request;
   }
 
-  /** @throws what `erase` throws */
   erase(erasure: EraseOptions): Promise<ErasureReport> {
-    return this.#request({ op: 'erase', erasure }, EraseResult);
+    return this.#call('erase', { erasure });
   }
 
   /** Closes the connection. The other process interrupts agent runs of this connection that have not ended. */
@@ -189,17 +147,20 @@ export class ControlClient implements RequestSender {
   }
 
   /** Without the response timeout: the other process first searches the content that the run would carry over. */
-  async #startHighRisk(request: Extract<RequestBody, { op: 'promote' | 'export' }>): Promise<HighRiskRun> {
-    const { ending, ...ids } = await this.#request(request, StartHighRiskResult);
+  async #startHighRisk<Op extends 'promote' | 'export'>(
+    op: Op,
+    options: RequestMembersOf<Op>['options'],
+  ): Promise<HighRiskRun> {
+    const started = await this.#call(op, { contract: this.#contract, options } as RequestMembersOf<Op>);
+    const { ending, ...ids } = started;
     return { ...ids, finished: this.#trackEnding(ids.run_id, ending).promise };
   }
 
   #createHandle(ids: Pick<AgentRun, 'run_id' | 'root_run_id' | 'correlation_id'>, ended: RunEnding | null): AgentRun {
     const { run_id } = ids;
     const finished = this.#trackEnding(run_id, ended);
-    const ending = (request: RequestBody) => this.#request(request, EndingResult);
     const respond = async (raw: string | Uint8Array, options?: SubmitOptions): Promise<string> => {
-      const responded = await this.#request({ op: 'respond', run_id, ...encodeProposal(raw, options) }, RespondResult);
+      const responded = await this.#call('respond', { run_id, ...encodeProposal(raw, options) });
       // Resolved before the response is returned: its caller may check at once whether it should send another proposal.
       if (responded.ending !== null) finished.resolve(responded.ending);
       return responded.response;
@@ -208,9 +169,9 @@ export class ControlClient implements RequestSender {
       ...ids,
       respond,
       submit: async (raw, options) => parseOwnJson(await respond(raw, options)) as StepResponse,
-      end: () => ending({ op: 'end', run_id }),
-      cancel: (reason) => ending({ op: 'cancel', run_id, reason }),
-      interrupt: () => ending({ op: 'interrupt', run_id }),
+      end: () => this.#call('end', { run_id }),
+      cancel: (reason) => this.#call('cancel', { run_id, reason }),
+      interrupt: () => this.#call('interrupt', { run_id }),
       finished: finished.promise,
     };
   }
@@ -224,24 +185,24 @@ export class ControlClient implements RequestSender {
   }
 
   #awaitEnding(run_id: string, finished: DeferredPromise<RunEnding>): void {
-    this.#request({ op: 'finished', run_id }, EndingResult).then(
+    this.#call('finished', { run_id }).then(
       (ending) => finished.resolve(ending),
       (error: unknown) => finished.reject(error),
     );
   }
 
   /** Sends a request that needs no work there: a timeout means that the process is gone. */
-  async #requestWithTimeout<T extends TSchema>(request: RequestBody, schema: T): Promise<Static<T>> {
+  async #callWithTimeout<Op extends ControlOperation>(op: Op, members: RequestMembersOf<Op>): Promise<ResultOf<Op>> {
     const timer = setTimeout(() => this.#connection.destroy(), RESPONSE_TIMEOUT_MS);
     try {
-      return await this.#request(request, schema);
+      return await this.#call(op, members);
     } finally {
       clearTimeout(timer);
     }
   }
 
-  #request<T extends TSchema>(body: RequestBody, schema: T): Promise<Static<T>> {
-    return this.request(body, schema);
+  async #call<Op extends ControlOperation>(op: Op, members: RequestMembersOf<Op>): Promise<ResultOf<Op>> {
+    return (await this.request({ op, ...members }, CONTROL_OPERATIONS[op].result)) as ResultOf<Op>;
   }
 
   /** Sends any request, also one that a feature answers. @throws what the other process answers */
@@ -290,20 +251,24 @@ const withoutTrace = <T extends { readonly trace?: TraceCarrier }>(options: T): 
 const traceMember = (trace: TraceCarrier | undefined) =>
   trace === undefined ? {} : { trace: { traceparent: trace.traceparent } };
 
+const scopeMember = (scope: Readonly<Record<string, string>> | undefined) =>
+  scope === undefined ? {} : { scope: { ...scope } };
+
 function encodeProposal(raw: string | Uint8Array, { inputId, trace }: SubmitOptions = {}) {
   const payload = Buffer.from(payloadBytes(raw)).toString('base64');
-  return { payload, ...(inputId === undefined ? {} : { input_id: inputId }), ...traceMember(trace) };
+  return { payload, ...omitUndefined({ input_id: inputId }), ...traceMember(trace) };
 }
 
 /**
  * Connects to the process that serves the control socket at `path`.
+ * @param contract the contract folder by which it must judge, or null for any
  * @returns null if no process serves it
  * @throws LedgerError LEDGER_LOCKED if it cannot be reached, e.g. because it belongs to another user
  */
-export async function connectControl(path: string): Promise<ControlClient | null> {
+export async function connectControl(path: string, contract: string | null): Promise<ControlClient | null> {
   try {
     const connection = await connectTo(path);
-    return connection === null ? null : new ControlClient(connection);
+    return connection === null ? null : new ControlClient(connection, contract);
   } catch (cause) {
     throw new LedgerError({
       code: 'LEDGER_LOCKED',

@@ -3,7 +3,7 @@
 // Still, each message is parsed strictly and validated against its schema.
 
 import { isUtf8 } from 'node:buffer';
-import Type, { type Static, type TSchema } from 'typebox';
+import Type, { type Static, type TProperties, type TSchema } from 'typebox';
 import { ApprovalBallot } from '../../core/contract/run/approval.js';
 import { BudgetLimits } from '../../core/contract/run/budget.js';
 import { AGENT_LINKS, ResolveInput } from '../../core/contract/run/entry.js';
@@ -29,307 +29,149 @@ const DEPTH_MAX = 40;
 
 const Id = Type.Integer({ minimum: 1, maximum: 2_147_483_647 });
 const Text = Type.String({ maxLength: 400 });
+const InputId = Type.String({ minLength: 1, maxLength: 160 });
 /** The contract folder that the caller requires, which must be the one in use; null if it requires none. */
 const Contract = Nullable(Type.String({ maxLength: 8_192 }));
 /** The trace context of the caller. */
 const Trace = Type.Optional(Type.Object({ traceparent: Type.String({ maxLength: 256 }) }, closed));
 const Scope = Type.Optional(Type.Record(Type.String(), Type.String()));
+/** The schema of the record's target, or of the tool, is known only to the other process. */
+const RecordObject = Type.Unsafe<JsonObject>(Type.Object({}, { additionalProperties: true }));
 
-const StartAgent = Type.Object(
+const AgentOptions = Type.Object(
   {
-    id: Id,
-    op: Type.Literal('start_agent'),
-    contract: Contract,
-    options: Type.Object(
-      {
-        lane: Type.Optional(Text),
-        role: Type.Optional(Text),
-        actor: Type.Optional(Text),
-        case: Type.Optional(Text),
-        scope: Scope,
-        correlation: Type.Optional(Text),
-        key: Type.Optional(Text),
-        taxonomy: Type.Optional(TaxonomyVersions),
-        exposure: Type.Optional(OneOf(EXPOSURES)),
-        link: Type.Optional(OneOf(AGENT_LINKS)),
-        idleMs: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
-        budget: Type.Optional(BudgetLimits),
-        trace: Trace,
-      },
-      closed,
-    ),
-  },
-  closed,
-);
-const Respond = Type.Object(
-  {
-    id: Id,
-    op: Type.Literal('respond'),
-    run_id: RunId,
-    /** The raw bytes of the payload in base64. */
-    payload: Type.String(),
-    input_id: Type.Optional(Type.String({ minLength: 1, maxLength: 160 })),
+    lane: Type.Optional(Text),
+    role: Type.Optional(Text),
+    actor: Type.Optional(Text),
+    case: Type.Optional(Text),
+    scope: Scope,
+    correlation: Type.Optional(Text),
+    key: Type.Optional(Text),
+    taxonomy: Type.Optional(TaxonomyVersions),
+    exposure: Type.Optional(OneOf(EXPOSURES)),
+    link: Type.Optional(OneOf(AGENT_LINKS)),
+    idleMs: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
+    budget: Type.Optional(BudgetLimits),
     trace: Trace,
   },
   closed,
 );
-/** Remote runs belong to no connection: every client reaches them by their ids. */
-const FindRemote = Type.Object({ id: Id, op: Type.Literal('find_remote'), run_id: RunId }, closed);
-const FindKeyed = Type.Object(
-  {
-    id: Id,
-    op: Type.Literal('find_keyed'),
-    owner: Type.Object(
-      {
-        key: Text,
-        actor: Type.Optional(Text),
-        person: Type.Optional(Text),
-        role: Type.Optional(Text),
-        lane: Type.Optional(Text),
-        case: Type.Optional(Text),
-      },
-      closed,
-    ),
-  },
-  closed,
-);
-const FindInput = Type.Object(
-  {
-    id: Id,
-    op: Type.Literal('find_input'),
-    places: Type.Array(Type.Object({ run_id: RunId, inputId: Type.String({ minLength: 1, maxLength: 160 }) }, closed), {
-      maxItems: INPUT_PLACES_MAX,
-    }),
-  },
-  closed,
-);
-const SubmitRemote = Type.Object({ ...Respond.properties, op: Type.Literal('submit_remote') }, closed);
-const EndRemote = Type.Object({ id: Id, op: Type.Literal('end_remote'), run_id: RunId }, closed);
-const RunRequest = Type.Object({ id: Id, op: OneOf(['end', 'interrupt', 'finished']), run_id: RunId }, closed);
-const Cancel = Type.Object({ id: Id, op: Type.Literal('cancel'), run_id: RunId, reason: Type.String() }, closed);
-const Ping = Type.Object({ id: Id, op: Type.Literal('ping') }, closed);
+/** Options of an agent run in another process: attached to the connection, or remote. */
+export type ControlAgentOptions = Static<typeof AgentOptions>;
 
+const KeyOwner = Type.Object(
+  {
+    key: Text,
+    actor: Type.Optional(Text),
+    person: Type.Optional(Text),
+    role: Type.Optional(Text),
+    lane: Type.Optional(Text),
+    case: Type.Optional(Text),
+  },
+  closed,
+);
+const InputPlaces = Type.Array(Type.Object({ run_id: RunId, inputId: InputId }, closed), {
+  maxItems: INPUT_PLACES_MAX,
+});
+
+const proposalFields = {
+  run_id: RunId,
+  /** The raw bytes of the payload in base64. */
+  payload: Type.String(),
+  input_id: Type.Optional(InputId),
+  trace: Trace,
+};
+/** The person who acts. */
+const personFields = { actor: Text, role: Text };
 /** The person who starts a promotion or an export, and the case. */
 const starterFields = {
-  actor: Text,
-  role: Text,
+  ...personFields,
   case: Type.Optional(Text),
   lane: Type.Optional(Text),
   scope: Scope,
   correlation: Type.Optional(Text),
 };
-/** The schema of the record's target is known only to the other process. */
-const RecordObject = Type.Unsafe<JsonObject>(Type.Object({}, { additionalProperties: true }));
-const Promote = Type.Object(
+const PromoteOptions = Type.Object(
   {
-    id: Id,
-    op: Type.Literal('promote'),
-    contract: Contract,
-    options: Type.Object(
-      {
-        ...starterFields,
-        ticket: Text,
-        target: Text,
-        mode: Type.Optional(OneOf(WRITE_MODES)),
-        record: RecordObject,
-        sources: Type.Optional(Type.Array(Sha256, { maxItems: 63 })),
-        confidentiality: Type.Optional(
-          Type.Array(OneOf(CONFIDENTIALITY_FLAGS), { maxItems: CONFIDENTIALITY_FLAGS.length }),
-        ),
-      },
-      closed,
+    ...starterFields,
+    ticket: Text,
+    target: Text,
+    mode: Type.Optional(OneOf(WRITE_MODES)),
+    record: RecordObject,
+    sources: Type.Optional(Type.Array(Sha256, { maxItems: 63 })),
+    confidentiality: Type.Optional(
+      Type.Array(OneOf(CONFIDENTIALITY_FLAGS), { maxItems: CONFIDENTIALITY_FLAGS.length }),
     ),
   },
   closed,
 );
-const Export = Type.Object(
+const ExportOptions = Type.Object(
   {
-    id: Id,
-    op: Type.Literal('export'),
-    contract: Contract,
-    options: Type.Object(
-      {
-        ...starterFields,
-        reason: Text,
-        kind: Type.Optional(ExportBundle.properties.bundle_kind),
-        /** Absolute, because the two processes may have different working directories. */
-        destination: Type.String({ pattern: '^/', maxLength: 4_096 }),
-        format: Type.Optional(OneOf(['folder', 'zip'])),
-      },
-      closed,
-    ),
+    ...starterFields,
+    reason: Text,
+    kind: Type.Optional(ExportBundle.properties.bundle_kind),
+    /** Absolute, because the two processes may have different working directories. */
+    destination: Type.String({ pattern: '^/', maxLength: 4_096 }),
+    format: Type.Optional(OneOf(['folder', 'zip'])),
   },
   closed,
 );
-/** The pinned policy of the run's tree decides about ballots and resolutions. */
-const Vote = Type.Object(
+const { digests, decision } = ApprovalBallot.properties;
+const Ballot = Type.Object({ run: RunId, digests, decision, ...personFields }, closed);
+const { outcome, note } = ResolveInput.properties;
+const Resolution = Type.Object({ run: RunId, outcome, ...personFields, note: Type.Optional(note) }, closed);
+const DecisionRequest = Type.Object(
   {
-    id: Id,
-    op: Type.Literal('vote'),
-    ballot: Type.Object(
-      {
-        run: RunId,
-        digests: ApprovalBallot.properties.digests,
-        decision: ApprovalBallot.properties.decision,
-        actor: Text,
-        role: Text,
-      },
-      closed,
-    ),
+    tool: Text,
+    input: RecordObject,
+    ...personFields,
+    lane: Type.Optional(Text),
+    case: Type.Optional(Text),
+    key: Type.Optional(Text),
   },
   closed,
 );
-const Resolve = Type.Object(
-  {
-    id: Id,
-    op: Type.Literal('resolve'),
-    resolution: Type.Object(
-      {
-        run: RunId,
-        outcome: ResolveInput.properties.outcome,
-        actor: Text,
-        role: Text,
-        note: Type.Optional(ResolveInput.properties.note),
-      },
-      closed,
-    ),
-  },
+const ActionReport = Type.Object(
+  { run: RunId, status: OneOf(['done', 'failed', 'unknown']), result: Type.Optional(RecordObject) },
   closed,
 );
 
-/** The contract matters, because it decides. */
-const Decide = Type.Object(
-  {
-    id: Id,
-    op: Type.Literal('decide'),
-    contract: Contract,
-    request: Type.Object(
-      {
-        tool: Text,
-        input: RecordObject,
-        actor: Text,
-        role: Text,
-        lane: Type.Optional(Text),
-        case: Type.Optional(Text),
-        key: Type.Optional(Text),
-      },
-      closed,
-    ),
-  },
-  closed,
-);
-
-/** The caller reports what it has executed itself. */
-const Report = Type.Object(
-  {
-    id: Id,
-    op: Type.Literal('report'),
-    report: Type.Object(
-      { run: RunId, status: OneOf(['done', 'failed', 'unknown']), result: Type.Optional(RecordObject) },
-      closed,
-    ),
-  },
-  closed,
-);
-
-/** Shows a person what a run requests of them, and records the reading. */
-const ReadRequest = Type.Object(
-  {
-    id: Id,
-    op: Type.Literal('read_request'),
-    reading: Type.Object({ run: RunId, digest: Sha256, actor: Text, role: Text }, closed),
-  },
-  closed,
-);
-
-const Erase = Type.Object(
-  { id: Id, op: Type.Literal('erase'), erasure: Type.Object({ case: Text, ...OPERATOR_FIELDS }, closed) },
-  closed,
-);
-
-/** Any request. Features have the schemas of those that they answer. */
-export const RequestEnvelope = Type.Object({ id: Id, op: Type.String() }, { additionalProperties: true });
-export type RequestEnvelope = Static<typeof RequestEnvelope>;
-
-/** A request that the platform answers. */
-export const ControlRequest = Type.Union([
-  StartAgent,
-  Respond,
-  FindRemote,
-  FindKeyed,
-  FindInput,
-  SubmitRemote,
-  EndRemote,
-  RunRequest,
-  Cancel,
-  Ping,
-  Promote,
-  Export,
-  Vote,
-  Resolve,
-  Decide,
-  Report,
-  ReadRequest,
-  Erase,
-]);
-export type ControlRequest = Static<typeof ControlRequest>;
-/** Options of an agent run in another process: attached to the connection, or remote. */
-export type ControlAgentOptions = Static<typeof StartAgent>['options'];
-
-export const EndingResult = Type.Object(
+export const EmptyResult = Type.Object({}, closed);
+const Ending = Type.Object(
   { run_id: RunId, state: OneOf(TERMINAL_STATES), reason: Type.String({ maxLength: 200 }) },
   closed,
 );
 /** `ending` is set if the run has already ended: policy denied the agent, or this step was its last. */
-export const StartAgentResult = Type.Object(
-  { run_id: RunId, root_run_id: RunId, correlation_id: Type.String(), ending: Nullable(EndingResult) },
-  closed,
-);
-/** The same for a promotion or export, with the request that people must approve first. */
-export const StartHighRiskResult = Type.Object({ ...StartAgentResult.properties, digest: Nullable(Sha256) }, closed);
-const VoteRule = Type.String({ maxLength: 120 });
-const Reminder = Type.Optional(Type.Literal(true));
-/** The result of a ballot, per digest. */
-export const VoteResult = Type.Object(
+const startedFields = {
+  run_id: RunId,
+  root_run_id: RunId,
+  correlation_id: Type.String(),
+  ending: Nullable(Ending),
+};
+/** `digest`: of the request that people must approve first. */
+const StartedHighRiskRun = Type.Object({ ...startedFields, digest: Nullable(Sha256) }, closed);
+const BallotResult = Type.Object(
   {
-    results: Type.Array(
-      Type.Object({ digest: Sha256, counted: Type.Boolean(), rule_id: VoteRule, reminder: Reminder }, closed),
-    ),
+    digest: Sha256,
+    counted: Type.Boolean(),
+    rule_id: Type.String({ maxLength: 120 }),
+    reminder: Type.Optional(Type.Literal(true)),
   },
   closed,
 );
-export const RespondResult = Type.Object({ response: Type.String(), ending: Nullable(EndingResult) }, closed);
-export const FindRemoteResult = Type.Object(
+const FoundRun = Type.Object(
   {
-    found: Nullable(
-      Type.Object(
-        {
-          run_id: RunId,
-          actor: Type.String(),
-          role: Type.String(),
-          lane: Nullable(Type.String()),
-          case: Nullable(Type.String()),
-          ended: Nullable(Type.Object({ state: OneOf(TERMINAL_STATES), reason: Type.String() }, closed)),
-        },
-        closed,
-      ),
-    ),
+    run_id: RunId,
+    actor: Type.String(),
+    role: Type.String(),
+    lane: Nullable(Type.String()),
+    case: Nullable(Type.String()),
+    ended: Nullable(Type.Object({ state: OneOf(TERMINAL_STATES), reason: Type.String() }, closed)),
   },
   closed,
 );
-/** The run of a key, and how it ended. */
-export const FindKeyedResult = Type.Object(
-  { found: Nullable(Type.Object({ run_id: RunId, ending: Nullable(EndingResult) }, closed)) },
-  closed,
-);
-export const FindInputResult = Type.Object(
-  { found: Nullable(Type.Object({ run_id: RunId, sha256: Sha256 }, closed)) },
-  closed,
-);
-/** The response as JSON text. */
-export const SubmitRemoteResult = Type.Object({ response: Type.String() }, closed);
 /** A recorded decision. */
-export const DecideResult = Type.Object(
+const Decision = Type.Object(
   {
     decision: Type.Boolean(),
     pending: Type.Boolean(),
@@ -342,13 +184,8 @@ export const DecideResult = Type.Object(
   },
   closed,
 );
-/** The request that a person may approve; null if they may not see it. */
-export const ReadRequestResult = Type.Object(
-  { request: Nullable(Type.Object({ action: Type.String(), args: RecordObject }, closed)) },
-  closed,
-);
 /** What an erasure removed. */
-export const EraseResult = Type.Object(
+const Erasure = Type.Object(
   {
     contents: Type.Integer({ minimum: 0 }),
     bytes: Type.Integer({ minimum: 0 }),
@@ -356,7 +193,53 @@ export const EraseResult = Type.Object(
   },
   closed,
 );
-export const EmptyResult = Type.Object({}, closed);
+
+/** The members of a request besides `id` and `op`, and its result. */
+const operation = <Members extends TProperties, Result extends TSchema>(members: Members, result: Result) => ({
+  members: Type.Object(members, closed),
+  result,
+});
+const found = <T extends TSchema>(schema: T) => Type.Object({ found: Nullable(schema) }, closed);
+
+/** The requests that the platform answers, by `op`. Features have the schemas of those that they answer. */
+export const CONTROL_OPERATIONS = {
+  ping: operation({}, EmptyResult),
+  start_agent: operation({ contract: Contract, options: AgentOptions }, Type.Object(startedFields, closed)),
+  respond: operation(proposalFields, Type.Object({ response: Type.String(), ending: Nullable(Ending) }, closed)),
+  end: operation({ run_id: RunId }, Ending),
+  interrupt: operation({ run_id: RunId }, Ending),
+  finished: operation({ run_id: RunId }, Ending),
+  cancel: operation({ run_id: RunId, reason: Type.String() }, Ending),
+  // Remote runs belong to no connection: every client reaches them by their ids.
+  find_remote: operation({ run_id: RunId }, found(FoundRun)),
+  find_keyed: operation({ owner: KeyOwner }, found(Type.Object({ run_id: RunId, ending: Nullable(Ending) }, closed))),
+  find_input: operation({ places: InputPlaces }, found(Type.Object({ run_id: RunId, sha256: Sha256 }, closed))),
+  /** The response is JSON text. */
+  submit_remote: operation(proposalFields, Type.Object({ response: Type.String() }, closed)),
+  end_remote: operation({ run_id: RunId }, EmptyResult),
+  promote: operation({ contract: Contract, options: PromoteOptions }, StartedHighRiskRun),
+  export: operation({ contract: Contract, options: ExportOptions }, StartedHighRiskRun),
+  // The pinned policy of the run's tree decides about ballots and resolutions.
+  vote: operation({ ballot: Ballot }, Type.Object({ results: Type.Array(BallotResult) }, closed)),
+  resolve: operation({ resolution: Resolution }, EmptyResult),
+  decide: operation({ contract: Contract, request: DecisionRequest }, Decision),
+  report: operation({ report: ActionReport }, EmptyResult),
+  /** The result is null if the person may not see the request. */
+  read_request: operation(
+    { reading: Type.Object({ run: RunId, digest: Sha256, ...personFields }, closed) },
+    Type.Object({ request: Nullable(Type.Object({ action: Type.String(), args: RecordObject }, closed)) }, closed),
+  ),
+  erase: operation({ erasure: Type.Object({ case: Text, ...OPERATOR_FIELDS }, closed) }, Erasure),
+} as const;
+
+type Operations = typeof CONTROL_OPERATIONS;
+export type ControlOperation = keyof Operations;
+export type RequestMembersOf<Op extends ControlOperation> = Static<Operations[Op]['members']>;
+export type ResultOf<Op extends ControlOperation> = Static<Operations[Op]['result']>;
+
+/** Any request. */
+export const RequestEnvelope = Type.Object({ id: Id, op: Type.String() }, { additionalProperties: true });
+export type RequestEnvelope = Static<typeof RequestEnvelope>;
 
 export const ControlResponse = Type.Union([
   Type.Object({ id: Id, ok: Type.Literal(true), result: Type.Unknown() }, closed),

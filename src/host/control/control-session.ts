@@ -1,5 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SocketConnection } from '../../system/network/unix-socket.js';
+import type { StepResponse } from '../../core/contract/run/response.js';
+import { isConforming } from '../../core/contract/validators.js';
 import { CodedError, RunError, usageError } from '../../core/errors.js';
 import { omitUndefined } from '../../core/omit-undefined.js';
 import type { Log } from '../../engine/ports/log.js';
@@ -8,14 +10,16 @@ import type { ApprovedRequest } from '../../runtime/ledger/pending-approvals.js'
 import { splitLines } from './split-lines.js';
 import type { ReadRequestOptions } from '../../runtime/content/read-content.js';
 import {
-  asInstance,
-  ControlRequest,
+  CONTROL_OPERATIONS,
   RequestEnvelope,
   decodePayload,
   parseMessage,
   REQUEST_BYTES_MAX,
   type ControlAgentOptions,
+  type ControlOperation,
   type ControlResponse,
+  type RequestMembersOf,
+  type ResultOf,
 } from './control-messages.js';
 import { toWireError } from './control-errors.js';
 import type { ActionReport } from '../../runtime/agents/action-reports.js';
@@ -40,8 +44,8 @@ export const RUNS_PER_CONNECTION_MAX = 1_024;
 const CLOSE_GRACE_MS = 1_000;
 const UNREFERENCED = { ref: false } as const;
 
-/** What a control session uses of its process. */
-export interface ControlHost {
+/** The operations of a home that a client has through the control socket, as callers have them in the process. */
+export interface ControlledOperations {
   startAgent(options: ControlAgentOptions): Promise<AgentRun>;
   promote(options: PromoteOptions): Promise<HighRiskRun>;
   export(options: ExportOptions): Promise<HighRiskRun>;
@@ -52,6 +56,10 @@ export interface ControlHost {
   readRequest(reading: ReadRequestOptions): Promise<ApprovedRequest | null>;
   erase(erasure: EraseOptions): Promise<ErasureReport>;
   readonly remoteAgents: RemoteAgents;
+}
+
+/** What a control session uses of its process. */
+export interface ControlHost extends ControlledOperations {
   readonly members: AddedMembers;
   /** The requests that features answer. */
   readonly requests: RequestReaders;
@@ -60,10 +68,15 @@ export interface ControlHost {
   readonly log: Log;
 }
 
+/** How each request that the platform answers is executed. */
+type Handlers = {
+  readonly [Op in ControlOperation]: (members: RequestMembersOf<Op>) => ResultOf<Op> | Promise<ResultOf<Op>>;
+};
+
 /** A request that conforms to its schema. */
 interface ValidRequest {
   readonly id: number;
-  readonly execute: () => Promise<unknown>;
+  readonly execute: () => unknown;
 }
 
 interface ConnectionRun<Run> {
@@ -83,6 +96,37 @@ export class ControlSession {
   /** Promotions and exports: they continue when the connection closes. */
   readonly #highRisk = new Map<string, ConnectionRun<HighRiskRun>>();
   readonly #pending = new Set<Promise<void>>();
+  readonly #handlers: Handlers = {
+    ping: () => ({}),
+    start_agent: ({ contract, options }) => this.#startAgent(contract, options),
+    respond: async ({ run_id, ...proposal }) => {
+      const agent = this.#findAgent(run_id);
+      const response = await agent.run.respond(decodeProposal(proposal), submitOptionsOf(proposal));
+      return { response, ending: agent.ending };
+    },
+    end: ({ run_id }) => this.#findAgent(run_id).run.end(),
+    interrupt: ({ run_id }) => this.#findAgent(run_id).run.interrupt(),
+    finished: ({ run_id }) => (this.#highRisk.get(run_id) ?? this.#findAgent(run_id)).run.finished,
+    cancel: ({ run_id, reason }) => this.#findAgent(run_id).run.cancel(reason),
+    find_remote: async ({ run_id }) => ({ found: await this.#host.remoteAgents.find(run_id) }),
+    find_keyed: async ({ owner }) => ({ found: await this.#host.remoteAgents.findKeyed(owner) }),
+    find_input: async ({ places }) => ({ found: await this.#host.remoteAgents.findInput(places) }),
+    submit_remote: async ({ run_id, ...proposal }) => ({
+      response: JSON.stringify(await this.#submitRemote(run_id, proposal)),
+    }),
+    end_remote: ({ run_id }) => toEmptyResult(this.#host.remoteAgents.end(run_id)),
+    promote: ({ contract, options }) => this.#startHighRisk(contract, () => this.#host.promote(options)),
+    export: ({ contract, options }) => this.#startHighRisk(contract, () => this.#host.export(options)),
+    vote: async ({ ballot }) => ({ results: [...(await this.#host.approve(ballot))] }),
+    resolve: ({ resolution }) => toEmptyResult(this.#host.resolve(resolution)),
+    decide: ({ contract, request }) => {
+      this.#checkContract(contract);
+      return this.#host.decide(request);
+    },
+    report: ({ report }) => toEmptyResult(this.#host.report(report)),
+    read_request: async ({ reading }) => ({ request: await this.#host.readRequest(reading) }),
+    erase: ({ erasure }) => this.#host.erase(erasure),
+  };
   #isClosed = false;
 
   /** @param refusal the answer to every request, or null to serve the connection */
@@ -131,12 +175,12 @@ export class ControlSession {
   }
 
   /** Checks all members. Loads the feature that answers the request. @returns null if they do not match */
-  async #parse(received: RequestEnvelope): Promise<ValidRequest | null> {
-    const { id, op, ...members } = received;
+  async #parse({ id, op, ...members }: RequestEnvelope): Promise<ValidRequest | null> {
     const load = this.#host.requests.get(op);
     if (load === undefined) {
-      const request = asInstance(ControlRequest, received);
-      return request === null ? null : { id, execute: () => this.#execute(request) };
+      if (!isControlOperation(op) || !isConforming(CONTROL_OPERATIONS[op].members, members)) return null;
+      const handler = this.#handlers[op] as (members: unknown) => unknown;
+      return { id, execute: () => handler(members) };
     }
     try {
       const read = await load();
@@ -168,49 +212,6 @@ export class ControlSession {
     }
   }
 
-  async #execute(request: ControlRequest): Promise<unknown> {
-    switch (request.op) {
-      case 'ping':
-        return {};
-      case 'start_agent':
-        return this.#startAgent(request);
-      case 'promote':
-        return this.#startHighRisk(request.contract, () => this.#host.promote(request.options));
-      case 'export':
-        return this.#startHighRisk(request.contract, () => this.#host.export(request.options));
-      case 'vote':
-        return { results: await this.#host.approve(request.ballot) };
-      case 'resolve':
-        await this.#host.resolve(request.resolution);
-        return {};
-      case 'decide':
-        this.#checkContract(request.contract);
-        return this.#host.decide(request.request);
-      case 'report':
-        await this.#host.report(request.report);
-        return {};
-      case 'read_request':
-        return { request: await this.#host.readRequest(request.reading) };
-      case 'erase':
-        return this.#host.erase(request.erasure);
-      case 'find_remote':
-        return { found: await this.#host.remoteAgents.find(request.run_id) };
-      case 'find_keyed':
-        return { found: await this.#host.remoteAgents.findKeyed(request.owner) };
-      case 'find_input':
-        return { found: await this.#host.remoteAgents.findInput(request.places) };
-      case 'submit_remote':
-        return { response: JSON.stringify(await this.#submitRemote(request)) };
-      case 'end_remote':
-        await this.#host.remoteAgents.end(request.run_id);
-        return {};
-      default: {
-        const highRisk = request.op === 'finished' ? this.#highRisk.get(request.run_id) : undefined;
-        return highRisk?.run.finished ?? runAgentRequest(request, this.#findAgent(request.run_id));
-      }
-    }
-  }
-
   /** @throws RunError RUN_UNKNOWN for a run that this connection has not started */
   #findAgent(run_id: string): ConnectionRun<AgentRun> {
     const connectionRun = this.#agents.get(run_id);
@@ -218,7 +219,7 @@ export class ControlSession {
     throw new RunError({ code: 'RUN_UNKNOWN', message: `this connection has no run ${run_id}` });
   }
 
-  async #startAgent({ contract, options }: Extract<ControlRequest, { op: 'start_agent' }>): Promise<unknown> {
+  async #startAgent(contract: string | null, options: ControlAgentOptions): Promise<ResultOf<'start_agent'>> {
     this.#checkStart(contract);
     const connectionRun = await trackRun(await this.#host.startAgent(options));
     if (options.link !== 'remote') {
@@ -230,16 +231,15 @@ export class ControlSession {
   }
 
   /** @throws RunError RUN_UNKNOWN for a run that is not remote: only its own connection may use it */
-  async #submitRemote(request: Extract<ControlRequest, { op: 'submit_remote' }>): Promise<unknown> {
+  async #submitRemote(run_id: string, proposal: Proposal): Promise<StepResponse> {
     const { remoteAgents } = this.#host;
-    const { run_id } = request;
     if ((await remoteAgents.find(run_id)) === null) {
       throw new RunError({ code: 'RUN_UNKNOWN', message: `there is no remote agent run ${run_id}` });
     }
-    return remoteAgents.submit(run_id, decodeRequestPayload(request), submitOptionsOf(request));
+    return remoteAgents.submit(run_id, decodeProposal(proposal), submitOptionsOf(proposal));
   }
 
-  async #startHighRisk(contract: string | null, start: () => Promise<HighRiskRun>): Promise<unknown> {
+  async #startHighRisk(contract: string | null, start: () => Promise<HighRiskRun>): Promise<ResultOf<'promote'>> {
     this.#checkStart(contract);
     const connectionRun = await trackRun(await start());
     this.#highRisk.set(connectionRun.run.run_id, connectionRun);
@@ -270,35 +270,24 @@ export class ControlSession {
   }
 }
 
-type AgentRequest = Extract<ControlRequest, { op: 'respond' | 'cancel' | 'end' | 'interrupt' | 'finished' }>;
+/** Own names only: an inherited one is no operation. */
+const isControlOperation = (op: string): op is ControlOperation => Object.hasOwn(CONTROL_OPERATIONS, op);
 
-async function runAgentRequest(request: AgentRequest, connectionRun: ConnectionRun<AgentRun>): Promise<unknown> {
-  const { run } = connectionRun;
-  switch (request.op) {
-    case 'respond': {
-      const response = await run.respond(decodeRequestPayload(request), submitOptionsOf(request));
-      return { response, ending: connectionRun.ending };
-    }
-    case 'cancel':
-      return run.cancel(request.reason);
-    case 'end':
-    case 'interrupt':
-    case 'finished':
-      return request.op === 'finished' ? run.finished : run[request.op]();
-  }
-}
-
-type ProposalRequest = Extract<ControlRequest, { op: 'respond' | 'submit_remote' }>;
+type Proposal = Omit<RequestMembersOf<'respond'>, 'run_id'>;
 
 /** @throws UsageError */
-function decodeRequestPayload({ payload }: ProposalRequest): Uint8Array {
+function decodeProposal({ payload }: Proposal): Uint8Array {
   const bytes = decodePayload(payload);
   if (bytes !== null) return bytes;
   throw usageError('the payload is not base64');
 }
 
-const submitOptionsOf = ({ input_id, trace }: ProposalRequest): SubmitOptions =>
-  omitUndefined({ inputId: input_id, trace });
+const submitOptionsOf = ({ input_id, trace }: Proposal): SubmitOptions => omitUndefined({ inputId: input_id, trace });
+
+const toEmptyResult = async (done: Promise<void>): Promise<ResultOf<'resolve'>> => {
+  await done;
+  return {};
+};
 
 /** A run with its ending, which may be set already. */
 async function trackRun<Run extends Pick<AgentRun, 'finished'>>(run: Run): Promise<ConnectionRun<Run>> {
@@ -310,7 +299,7 @@ async function trackRun<Run extends Pick<AgentRun, 'finished'>>(run: Run): Promi
   return connectionRun;
 }
 
-const failureResponse = ({ id }: Pick<ControlRequest, 'id'>, error: unknown): ControlResponse => ({
+const failureResponse = ({ id }: Pick<ValidRequest, 'id'>, error: unknown): ControlResponse => ({
   id,
   ok: false,
   error: toWireError(error),

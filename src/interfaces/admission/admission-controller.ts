@@ -9,16 +9,16 @@ import type { AdmissionCounts, AdmissionRefusal, ScheduledRequest, WorkDemand } 
 import { AdmissionSchedule } from './admission-schedule.js';
 
 /** What the schedule decided for a request. */
-export type AdmissionDecision = { readonly work: AdmittedWork } | { readonly refused: AdmissionRefusal };
+type AdmissionDecision = { readonly work: AdmittedWork } | { readonly refused: AdmissionRefusal };
 
-export interface AdmissionControllerOptions {
+interface AdmissionControllerOptions {
   readonly clock: Clock;
   readonly pace: Pace;
   readonly limits?: AdmissionOptions;
 }
 
 /** How long a client may leave its response unread, and the clock that measures it. */
-export interface DrainOptions {
+interface DrainOptions {
   readonly clock: Clock;
   readonly drainMs: number;
   readonly signal: AbortSignal;

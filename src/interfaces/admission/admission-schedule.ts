@@ -12,7 +12,6 @@
 
 import { BulkTimeShare } from './bulk-time-share.js';
 import { WORK_KINDS, type AdmissionLimits, type WorkKind } from './admission-limits.js';
-import { FairQueue } from './fair-queue.js';
 import type { AdmissionCounts, RefusalCause, ScheduledRequest, WorkDemand } from './scheduled-request.js';
 import { TokenShares } from './token-shares.js';
 
@@ -280,3 +279,50 @@ const isWorking = ({ state }: PendingRequest): boolean => state === 'running' ||
 
 /** Reads and tasks are charged to their token; steps have limits of their own in the run. */
 const isCharged = (kind: WorkKind): boolean => kind === 'read' || kind === 'task';
+
+/** An item of a queue. */
+interface QueueItem {
+  readonly token: string;
+}
+
+/** Waiting items by token, each token's items in order of arrival. */
+class FairQueue<Item extends QueueItem> {
+  readonly #tokens = new Map<string, Set<Item>>();
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** The number of waiting items of a token. */
+  sizeOf(token: string): number {
+    return this.#tokens.get(token)?.size ?? 0;
+  }
+
+  push(item: Item): void {
+    let items = this.#tokens.get(item.token);
+    if (items === undefined) this.#tokens.set(item.token, (items = new Set()));
+    if (items.has(item)) return;
+    items.add(item);
+    this.#size += 1;
+  }
+
+  /** @returns whether the item was in the queue */
+  remove(item: Item): boolean {
+    const items = this.#tokens.get(item.token);
+    if (items?.delete(item) !== true) return false;
+    this.#size -= 1;
+    if (items.size === 0) this.#tokens.delete(item.token);
+    return true;
+  }
+
+  /** The first item of each token. */
+  *heads(): Generator<Item> {
+    for (const items of this.#tokens.values()) {
+      for (const item of items) {
+        yield item;
+        break;
+      }
+    }
+  }
+}

@@ -9,7 +9,7 @@ interface ModestCompletion {
   readonly at: number;
 }
 
-export type BulkLimits = Pick<AdmissionLimits, 'bulkShare' | 'modestAfterMs' | 'sharedAfterMs' | 'sliceMs'>;
+type BulkLimits = Pick<AdmissionLimits, 'bulkShare' | 'modestAfterMs' | 'sharedAfterMs' | 'sliceMs'>;
 
 export class BulkTimeShare {
   readonly #limits: BulkLimits;

@@ -21,7 +21,7 @@ export interface AdmissionRefusal {
 }
 
 /** `attached`: work that is not a request; only its slices are scheduled. */
-export type RequestState = 'queued' | 'running' | 'refused' | 'left' | 'attached';
+type RequestState = 'queued' | 'running' | 'refused' | 'left' | 'attached';
 
 /** A request, from its arrival until its work has ended. */
 export interface ScheduledRequest extends WorkDemand {

@@ -1,18 +1,19 @@
 // Shared by `step` and `run`: the options of an agent run, the run itself, and the report of its end.
 
-import { EXPOSURES, type Exposure } from '../../core/contract/run/response.js';
+import { EXPOSURES } from '../../core/contract/run/response.js';
 import { omitUndefined } from '../../core/omit-undefined.js';
 import type { ControlAgentOptions } from '../../host/control/control-messages.js';
-import { quoteArgument, commandUsageError } from './arguments.js';
-import type { CommandArguments, CliCommand, ExitCode, CommandOption } from './command.js';
+import { quoteArgument } from './arguments.js';
+import type { ArgumentsOf, CommandArguments, ExitCode, CommandOption } from './command.js';
 import { ProposalLoop, type ProposalLoopResult, proposalCountText } from './proposal-loop.js';
+import { wordType } from './option-types.js';
 import { CASE_DEFAULT, CASE_HELP } from './options/case-default.js';
 import { withHomeAccess, type HomeAccess } from './home-access.js';
 import { OutputClosedError, type Io } from './io.js';
 import type { Payloads } from './payloads.js';
 import { escapeText, jsonLine } from './text/terminal.js';
 
-export const AGENT_OPTIONS: readonly CommandOption[] = [
+export const AGENT_OPTIONS = [
   { name: 'lane', value: 'ID', help: 'the lane of the agent (default SANDBOX_FILES)' },
   { name: 'role', value: 'ID', help: 'the role of the agent (default SANDBOX_AGENT)' },
   { name: 'actor', value: 'NAME', help: 'the name of the agent, for the audit (default agent)' },
@@ -22,38 +23,31 @@ export const AGENT_OPTIONS: readonly CommandOption[] = [
   {
     name: 'exposure',
     value: 'HOW',
+    type: wordType(EXPOSURES, ' or '),
     help: 'explained, detailed or decision: show less in responses than the policy allows',
   },
-];
+] as const satisfies readonly CommandOption[];
+
+type AgentArguments = ArgumentsOf<typeof AGENT_OPTIONS>;
 
 /**
  * Submits payloads to one agent run and reports its end. Closes the payloads, also if the run cannot start.
  * @returns 0 if the run completed, even if steps were denied (D5)
  */
-export async function runAgentCommand(
-  command: CliCommand,
-  args: CommandArguments,
-  payloads: Payloads,
-  io: Io,
-): Promise<ExitCode> {
+export async function runAgentCommand(args: AgentArguments, payloads: Payloads, io: Io): Promise<ExitCode> {
   try {
-    return await submitPayloads(command, args, payloads, io);
+    return await submitPayloads(args, payloads, io);
   } finally {
     payloads.close();
   }
 }
 
-async function submitPayloads(
-  command: CliCommand,
-  args: CommandArguments,
-  payloads: Payloads,
-  io: Io,
-): Promise<ExitCode> {
-  const options = parseAgentOptions(command, args);
+async function submitPayloads(args: AgentArguments, payloads: Payloads, io: Io): Promise<ExitCode> {
+  const options = agentOptionsOf(args);
   const work = async (home: HomeAccess): Promise<ProposalLoopResult> => {
     const agent = await home.startAgent(options);
     const result = await new ProposalLoop(agent, payloads, io).run();
-    await printEnding(result, args.flag('json'), io);
+    await printEnding(result, args.values.json, io);
     return result;
   };
   const talk = await withHomeAccess(args, io, work, { upstreams: true });
@@ -78,40 +72,24 @@ async function printEnding({ ending, counts, hasMoreInput }: ProposalLoopResult,
   });
 }
 
-/** @throws UsageError */
-export function parseAgentOptions(command: CliCommand, args: CommandArguments): ControlAgentOptions {
-  const scope = parseScope(command, args.list('scope'));
-  const exposure = parseExposure(command, args.text('exposure'));
-  const named = (name: 'lane' | 'role' | 'actor' | 'correlation') => {
-    const value = args.text(name);
-    return value === undefined ? {} : { [name]: value };
-  };
-  return {
-    ...named('lane'),
-    ...named('role'),
-    ...named('actor'),
-    case: args.text('case') ?? CASE_DEFAULT,
-    ...named('correlation'),
-    ...omitUndefined({ scope: scope ?? undefined, exposure: exposure ?? undefined }),
-  };
+/** @throws UsageError for an invalid scope field */
+export function agentOptionsOf(args: AgentArguments): ControlAgentOptions {
+  const { lane, role, actor, case: case_id = CASE_DEFAULT, correlation, exposure } = args.values;
+  const scope = parseScope(args, args.values.scope);
+  return omitUndefined({ lane, role, actor, case: case_id, correlation, scope, exposure });
 }
 
 /** Scope fields in the form `key=value`. */
-export function parseScope(command: CliCommand, pairs: readonly string[]): Record<string, string> | null {
+export function parseScope(
+  { usageError }: Pick<CommandArguments, 'usageError'>,
+  pairs: readonly string[],
+): Record<string, string> | undefined {
   const scope = new Map<string, string>();
   for (const pair of pairs) {
     const [, key = '', value = ''] = /^([^=]+)=(.*)$/su.exec(pair) ?? [];
-    if (key === '') throw commandUsageError(command, `--scope takes key=value, not ${quoteArgument(pair)}`);
-    if (scope.has(key)) throw commandUsageError(command, `--scope gives ${quoteArgument(key)} twice`);
+    if (key === '') throw usageError(`--scope takes key=value, not ${quoteArgument(pair)}`);
+    if (scope.has(key)) throw usageError(`--scope gives ${quoteArgument(key)} twice`);
     scope.set(key, value);
   }
-  return scope.size === 0 ? null : Object.fromEntries(scope);
-}
-
-function parseExposure(command: CliCommand, text: string | undefined): Exposure | null {
-  if (text === undefined) return null;
-  const exposure = EXPOSURES.find((name) => name === text);
-  if (exposure === undefined)
-    throw commandUsageError(command, `--exposure takes ${EXPOSURES.join(' or ')}, not ${quoteArgument(text)}`);
-  return exposure;
+  return scope.size === 0 ? undefined : Object.fromEntries(scope);
 }

@@ -4,7 +4,7 @@ import { errorCode } from '../../system/error-code.js';
 import { nearestName } from '../../host/configuration/nearest-name.js';
 import type { ConfigurationValue } from '../../host/configuration/configuration-key.js';
 import type { ConfiguredOptions } from '../../host/configuration/turnpike-configuration.js';
-import { COMMON_OPTIONS, type CommandArguments, type CliCommand } from './command.js';
+import { COMMON_OPTIONS, type CommandArguments, type CliCommand, type CommandOption } from './command.js';
 
 /** The configured values of a command, by the names of its options, and those of every command. */
 export interface ConfiguredArguments {
@@ -16,39 +16,88 @@ export interface ConfiguredArguments {
 
 export const NOTHING_CONFIGURED: ConfiguredArguments = { options: new Map(), operand: null, openOptions: {} };
 
+/** Where a command runs, and what is configured for it. */
+export interface ArgumentsContext {
+  readonly cwd: string;
+  /** Called if the command line is valid, with the value of `--config`. Default: nothing is configured. */
+  readonly configure?: (file: string | undefined) => ConfiguredArguments;
+}
+
 /**
  * The arguments of a command. An option on the command line wins over its configured value.
- * @param configure called if the command line is valid, with the value of `--config`
  * @throws UsageError that says what is wrong and which help to read
  */
 export function parseArguments(
   command: CliCommand,
   argv: readonly string[],
-  configure: (file: string | undefined) => ConfiguredArguments = () => NOTHING_CONFIGURED,
+  { cwd, configure = () => NOTHING_CONFIGURED }: ArgumentsContext,
 ): CommandArguments {
   const { values, positionals } = parseRawArguments(command, argv);
   checkOperandCount(command, positionals);
   const { options, operand, openOptions } = configure(textOf(values['config']));
   const valueOf = (name: string): unknown => values[name] ?? options.get(name);
-  for (const { name, required } of command.options) {
-    if (required === true && valueOf(name) === undefined) throw commandUsageError(command, `--${name} is missing`);
-  }
-  return {
-    operands: positionals.length === 0 && operand !== null ? [operand] : positionals,
+  const found: FoundValues = {
     text: (name) => textOf(valueOf(name)),
     list: (name) => {
       const value = valueOf(name);
       return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
     },
     flag: (name) => valueOf(name) === true,
+  };
+  return {
+    ...found,
+    operands: positionals.length === 0 && operand !== null ? [operand] : positionals,
+    values: checkValues(command, found, cwd),
     isGiven: (name) => values[name] !== undefined,
+    usageError: (message) => commandUsageError(command, message),
     openOptions,
   };
 }
 
+/** The values of options as texts, from the command line or the configuration. */
+type FoundValues = Pick<CommandArguments, 'text' | 'list' | 'flag'>;
+
+const hasValue = ({ text, list, flag }: FoundValues, name: string): boolean =>
+  text(name) !== undefined || list(name).length > 0 || flag(name);
+
 /** A configured number is a text on the command line. */
 const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' ? value : typeof value === 'number' ? String(value) : undefined;
+
+/**
+ * The value of every option by its name in camel case.
+ * @throws UsageError for a missing option, and for a text that its option does not take
+ */
+function checkValues(command: CliCommand, found: FoundValues, cwd: string): CommandArguments['values'] {
+  for (const { name, required } of command.options) {
+    if (required === true && !hasValue(found, name)) throw commandUsageError(command, `--${name} is missing`);
+  }
+  for (const { name, needs } of command.options) {
+    if (needs !== undefined && hasValue(found, name) && !hasValue(found, needs))
+      throw commandUsageError(command, `--${name} needs --${needs}`);
+  }
+  const valueOf = (option: CommandOption): unknown => {
+    const { name, value, multiple } = option;
+    if (value === undefined) return found.flag(name);
+    if (multiple === true) return found.list(name).map((one) => parseText(command, option, one, cwd));
+    const given = found.text(name) ?? option.default;
+    return given === undefined ? undefined : parseText(command, option, given, cwd);
+  };
+  const options = [...COMMON_OPTIONS, ...command.options];
+  const values: unknown = Object.fromEntries(options.map((option) => [toCamelCase(option.name), valueOf(option)]));
+  return values as CommandArguments['values'];
+}
+
+const toCamelCase = (name: string): string => name.replace(/-(.)/gu, (_, letter: string) => letter.toUpperCase());
+
+/** @throws UsageError for a text that the option does not take */
+function parseText(command: CliCommand, { name, type }: CommandOption, text: string, cwd: string): unknown {
+  if (type === undefined) return text;
+  const value = type.parse(text, cwd);
+  if (value !== undefined) return value;
+  const given = type.quotes === true ? `, not ${quoteArgument(text)}` : '';
+  throw commandUsageError(command, `--${name} takes ${type.takes}${given}`);
+}
 
 function checkOperandCount(command: CliCommand, operands: readonly string[]): void {
   const { min, max, usage } = command.operands;
@@ -60,26 +109,6 @@ function checkOperandCount(command: CliCommand, operands: readonly string[]): vo
 /** A usage error that refers to the help of its command. */
 export const commandUsageError = ({ name }: CliCommand, message: string): ReturnType<typeof usageError> =>
   usageError(`${message}: see \`turnpike help ${name}\``);
-
-/**
- * The port in an option, or `fallback` if it was not given.
- * @throws UsageError for an invalid port
- */
-export function parsePort(command: CliCommand, args: CommandArguments, option: string, fallback: string): number {
-  const text = args.text(option) ?? fallback;
-  if (/^\d{1,5}$/u.test(text) && Number(text) <= 65_535) return Number(text);
-  throw commandUsageError(command, `--${option} takes a number up to 65535`);
-}
-
-/**
- * The whole number in an option, or undefined if it was not given.
- * @throws UsageError for anything else
- */
-export function parseCount(command: CliCommand, args: CommandArguments, option: string): number | undefined {
-  const text = args.text(option);
-  if (text === undefined || /^\d{1,9}$/u.test(text)) return text === undefined ? undefined : Number(text);
-  throw commandUsageError(command, `--${option} takes a whole number`);
-}
 
 /** An address as `127.0.0.1:7390` or `[::1]:7390`; null for any other text. */
 export function parseHostPort(text: string): { readonly host: string; readonly port: number } | null {

@@ -5,6 +5,7 @@ import type { AddedToolOptions } from '../../runtime/host-feature.js';
 import type { IdentityOptions } from '../service/identity-service.js';
 import type { LedgerState } from '../../kernel/replay/ledger-state.js';
 import type { Io } from './io.js';
+import type { OptionType } from './option-types.js';
 
 /**
  * 0: done. 1: the check failed or the run did not complete. 2: wrong usage. 3: the system is broken (ledger,
@@ -16,25 +17,71 @@ export type ExitCode = 0 | 1 | 2 | 3 | 4;
 export interface CommandOption {
   readonly name: string;
   readonly value?: string;
+  /** What the value is. Default: any text. */
+  readonly type?: OptionType<unknown>;
+  /** The text that applies without the option. */
+  readonly default?: string;
   /** May be given more than once. */
   readonly multiple?: true;
   /** The command does not run without it. */
   readonly required?: boolean;
+  /** The name of another option, without which this one is refused. */
+  readonly needs?: string;
   readonly help: string;
 }
 
+/** `tls-cert` is `tlsCert`. */
+type CamelCase<Name extends string> = Name extends `${infer Head}-${infer Rest}`
+  ? `${Head}${Capitalize<CamelCase<Rest>>}`
+  : Name;
+
+type ParsedText<Option> = Option extends { readonly type: OptionType<infer Value> } ? Value : string;
+
+type OptionValue<Option extends CommandOption> = Option extends { readonly value: string }
+  ? Option extends { readonly multiple: true }
+    ? readonly ParsedText<Option>[]
+    : Option extends { readonly required: true } | { readonly default: string }
+      ? ParsedText<Option>
+      : ParsedText<Option> | undefined
+  : boolean;
+
+/**
+ * The values of declared options, by their names in camel case. An option without a value is a boolean, a repeated one
+ * is a list. Options that are declared at run time are left out.
+ */
+export type OptionValues<Options extends readonly CommandOption[]> = {
+  readonly [
+    Option in Options[number] as string extends Option['name'] ? never : CamelCase<Option['name']>
+  ]: OptionValue<Option>;
+};
+
+/** The values of `COMMON_OPTIONS`. */
+interface CommonValues {
+  readonly home: string | undefined;
+  readonly contract: string | undefined;
+  readonly config: string | undefined;
+  readonly json: boolean;
+}
+
 /** The arguments after the name of the command. */
-export interface CommandArguments {
+export interface CommandArguments<Values = object> {
   readonly operands: readonly string[];
-  /** The value of an option, or undefined if it was not given. */
-  text(name: string): string | undefined;
-  list(name: string): readonly string[];
-  flag(name: string): boolean;
-  /** Whether the option is on the command line. `text`, `list` and `flag` also return configured values. */
+  /** The checked values of the options, from the command line or the configuration. */
+  readonly values: Values & CommonValues;
+  /** The text of an option, or undefined if it was not given. */
+  readonly text: (name: string) => string | undefined;
+  readonly list: (name: string) => readonly string[];
+  readonly flag: (name: string) => boolean;
+  /** Whether the option is on the command line. All other members also return configured values. */
   isGiven(name: string): boolean;
+  /** A usage error that refers to the help of this command. */
+  readonly usageError: (message: string) => Error;
   /** The configured options of `openTurnpike`. */
   readonly openOptions: ConfiguredOptions;
 }
+
+/** The arguments of a command that declares these options. */
+export type ArgumentsOf<Options extends readonly CommandOption[]> = CommandArguments<OptionValues<Options>>;
 
 /**
  * What a command does with the home directory of `--home`. A command that reads changes no byte and no time of it, and
@@ -50,7 +97,7 @@ export interface FormOfUse {
 }
 
 /** One command of `turnpike`. Its usage is data; the help and the argument check are made from it. */
-export interface CliCommand {
+export interface CliCommand<Options extends readonly CommandOption[] = readonly CommandOption[]> {
   /** As the user types it, in one or more words. */
   readonly name: string;
   readonly access: HomeUse;
@@ -59,7 +106,7 @@ export interface CliCommand {
   readonly summary: string;
   /** The arguments after the options: their text in the usage line, and their number. */
   readonly operands: { readonly usage: string; readonly min: number; readonly max: number };
-  readonly options: readonly CommandOption[];
+  readonly options: Options;
   /** The section of turnpike.yaml with the options of this command. Default: none. */
   readonly section?: string;
   /** The key in that section that gives the operand. */
@@ -67,8 +114,13 @@ export interface CliCommand {
   /** Further lines of the help. */
   readonly notes?: readonly string[];
   /** @throws CodedError, which becomes one line and an exit code; OutputClosedError */
-  run(args: CommandArguments, io: Io): Promise<ExitCode>;
+  run(args: ArgumentsOf<Options>, io: Io): Promise<ExitCode>;
 }
+
+/** Declares a command whose `run` gets the values of its options in their types. */
+export const defineCommand = <const Options extends readonly CommandOption[]>(
+  command: CliCommand<Options>,
+): CliCommand => command;
 
 /** Commands that belong together, under one title of the help. */
 export interface CommandGroup {
@@ -80,7 +132,7 @@ export interface CommandGroup {
 export interface CallerOptions {
   readonly options: readonly CommandOption[];
   /** Undefined if none of the options is given. @throws UsageError */
-  readonly parse: (command: CliCommand, args: CommandArguments, io: Io) => IdentityOptions | undefined;
+  parse(args: CommandArguments, io: Io): IdentityOptions | undefined;
 }
 
 /** Options of the commands that serve with which they report traces and metrics. */

@@ -7,18 +7,16 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Registrations } from '../../core/contract/policy/catalogue.js';
 import { UPSTREAMS_FILE } from '../../core/contract/policy/upstreams.js';
 import { LedgerError, usageError } from '../../core/errors.js';
-import type { AgentRun } from '../../runtime/agents/agent-run.js';
 import { FEATURES } from '../../features/declare-features.js';
 import { pickMembers, remoteMembers } from '../../host/added-members.js';
 import { connectControl } from '../../host/control/control-client.js';
-import type { ControlAgentOptions } from '../../host/control/control-messages.js';
+import type { ControlledOperations } from '../../host/control/control-session.js';
 import { requireHome, type HomePaths } from '../../home/home.js';
 import type { ProgressReporter } from '../../engine/ports/progress.js';
 import type { Telemetry } from '../../engine/ports/telemetry.js';
 import { contractFolder } from '../../runtime/shipped-contract.js';
 import type { AddedMembers, RequestSender } from '../../runtime/host-feature.js';
 import { countReads } from '../../runtime/ledger/count-reads.js';
-import type { ExportOptions, HighRiskRun, PromoteOptions } from '../../runtime/high-risk-options.js';
 import { openEnvironment, openTurnpikeIn, type Turnpike, type TurnpikeOptions } from '../../host/turnpike.js';
 import type { ConfiguredOptions } from '../../host/configuration/turnpike-configuration.js';
 import type { CommandArguments } from './command.js';
@@ -38,14 +36,7 @@ const CONNECT_TRIES = 50;
 const RETRY_MS = 100;
 
 /** The operations of a home, in this process or through its owner. */
-export interface HomeAccess
-  extends
-    AddedMembers,
-    Pick<Turnpike, 'approve' | 'readRequest' | 'resolve' | 'decide' | 'report' | 'erase' | 'remoteAgents'> {
-  promote(options: PromoteOptions): Promise<HighRiskRun>;
-  export(options: ExportOptions): Promise<HighRiskRun>;
-  /** Starts an agent run that is attached to this command. */
-  startAgent(options: ControlAgentOptions): Promise<AgentRun>;
+export interface HomeAccess extends AddedMembers, ControlledOperations {
   /** Null if another process owns the home: runs started there continue there. */
   readonly localTurnpike: Turnpike | null;
   /** Sends requests of features to the process that owns the home. Null if this process owns it. */
@@ -54,25 +45,6 @@ export interface HomeAccess
   readonly worker: LocalWorker | null;
   /** Releases the home; unfinished agent runs of this command are interrupted. */
   close(): Promise<void>;
-}
-
-interface HomeLocation {
-  readonly home: HomePaths;
-  /** Null for a home with a ledger of its own. */
-  readonly shared: SharedHome | null;
-  readonly contract: ContractFolder;
-  readonly upstreams: boolean;
-  readonly hooks: boolean;
-  readonly reaction: ServiceReaction;
-  /** What other services register. */
-  readonly registrations: Registrations | 'ledger';
-  /** The configured options of `openTurnpike`. */
-  readonly configured: ConfiguredOptions;
-  readonly telemetry: Telemetry | null;
-  readonly progress: ProgressReporter;
-  /** Of a shared ledger: whether all other writers are kept out. */
-  readonly alone: boolean;
-  readonly wait: DatabaseWait | null;
 }
 
 /** What follows a failed write to the ledger. */
@@ -98,6 +70,28 @@ export interface HomeAccessOptions {
   readonly telemetry?: Telemetry | null;
 }
 
+const DEFAULTS: Required<HomeAccessOptions> = {
+  upstreams: false,
+  hooks: false,
+  localOnly: false,
+  alone: false,
+  wait: null,
+  reaction: {},
+  telemetry: null,
+};
+
+interface HomeLocation extends Required<HomeAccessOptions> {
+  readonly home: HomePaths;
+  /** Null for a home with a ledger of its own. */
+  readonly shared: SharedHome | null;
+  readonly contract: ContractFolder;
+  /** What other services register. */
+  readonly registrations: Registrations | 'ledger';
+  /** The configured options of `openTurnpike`. */
+  readonly configured: ConfiguredOptions;
+  readonly progress: ProgressReporter;
+}
+
 /**
  * Opens the home that the arguments name while `work` runs.
  * @throws like `openHomeAccess`
@@ -117,6 +111,26 @@ export async function withHomeAccess<T>(
 }
 
 /**
+ * Opens the home that the arguments name, which no other process may have open, while `work` runs.
+ * @throws like `openHomeAccess`
+ */
+export const withLocalTurnpike = <T>(
+  args: CommandArguments,
+  io: Io,
+  work: (turnpike: Turnpike) => Promise<T>,
+  holding: Pick<HomeAccessOptions, 'alone'> = {},
+): Promise<T> =>
+  withHomeAccess(
+    args,
+    io,
+    ({ localTurnpike }) => {
+      if (localTurnpike === null) throw args.usageError('another process has the home directory open');
+      return work(localTurnpike);
+    },
+    { ...holding, localOnly: true },
+  );
+
+/**
  * Opens the home that the arguments name.
  * @throws UsageError if no home directory exists; LedgerError LEDGER_LOCKED if the process that owns it cannot be
  *   reached
@@ -124,36 +138,22 @@ export async function withHomeAccess<T>(
 export async function openHomeAccess(
   args: CommandArguments,
   io: Io,
-  {
-    upstreams = false,
-    hooks = false,
-    localOnly = false,
-    alone = false,
-    wait = null,
-    reaction = {},
-    telemetry = null,
-  }: HomeAccessOptions = {},
+  options: HomeAccessOptions = {},
 ): Promise<HomeAccess> {
   const paths = homeOf(args, io);
-  const { home } = paths;
-  const shared = findSharedHome(paths, args);
-  const contract = findContractFolder(args, io);
-  const progress = progressFor(args, io);
-  const registrations: HomeLocation['registrations'] = (await configuredRegistrations(args, io)) ?? 'ledger';
-  const given = {
-    upstreams,
-    hooks,
-    reaction,
-    registrations,
+  const location: HomeLocation = {
+    ...DEFAULTS,
+    ...options,
+    home: paths,
+    shared: findSharedHome(paths, args),
+    contract: findContractFolder(args, io),
+    registrations: (await configuredRegistrations(args, io)) ?? 'ledger',
     configured: args.openOptions,
-    telemetry,
-    progress,
-    alone,
-    wait,
+    progress: progressFor(args, io),
   };
-  const location = { home: paths, shared, contract, ...given };
+  const { shared, progress, alone, localOnly } = location;
   if (shared !== null) refuseFolders(args.openOptions);
-  requireHome(home);
+  requireHome(paths.home);
   progress.begin({ label: 'opening the home directory', unit: 'entries', total: null });
   for (let tries = 1; ; tries += 1) {
     try {
@@ -163,7 +163,7 @@ export async function openHomeAccess(
     } catch (error) {
       if (!isLocked(error)) throw error;
       if (alone && shared !== null) throw await workersRunError(shared, error);
-      if (localOnly) throw homeInUseError(home, error);
+      if (localOnly) throw homeInUseError(paths.home, error);
       const access = await connectToOwner(location);
       if (access !== null) {
         progress.end();
@@ -206,17 +206,8 @@ async function openLocally(location: HomeLocation, io: Io): Promise<HomeAccess> 
     localTurnpike: turnpike,
     owner: null,
     worker,
-    startAgent: (options) => turnpike.startAgent(options),
-    promote: (options) => turnpike.promote(options),
-    export: (options) => turnpike.export(options),
-    approve: (ballot) => turnpike.approve(ballot),
-    readRequest: (reading) => turnpike.readRequest(reading),
-    resolve: (resolution) => turnpike.resolve(resolution),
-    decide: (request) => turnpike.decide(request),
-    report: (report) => turnpike.report(report),
-    erase: (erasure) => turnpike.erase(erasure),
+    ...operationsOf(turnpike),
     ...pickMembers(FEATURES, turnpike),
-    remoteAgents: turnpike.remoteAgents,
     close: async () => {
       await waitForOtherCommands(turnpike, io);
       await turnpike.close();
@@ -240,7 +231,8 @@ async function openCounted(options: TurnpikeOptions, progress: ProgressReporter)
  * connected owner is sent only once: a second time might execute it twice.
  */
 async function connectToOwner({ home, contract }: HomeLocation): Promise<HomeAccess | null> {
-  const client = await connectControl(home.control);
+  const chosen = contract.isChosen ? contractFolder(contract.path) : null;
+  const client = await connectControl(home.control, chosen);
   if (client === null) return null;
   const ready = await client.isReady().catch(async (error: unknown) => {
     await client.close();
@@ -250,25 +242,29 @@ async function connectToOwner({ home, contract }: HomeLocation): Promise<HomeAcc
     await client.close();
     return null;
   }
-  const chosen = contract.isChosen ? contractFolder(contract.path) : null;
   return {
     localTurnpike: null,
     owner: client,
     worker: null,
-    startAgent: (options) => client.startAgent(options, chosen),
-    promote: (options) => client.promote(options, chosen),
-    export: (options) => client.export(options, chosen),
-    approve: (ballot) => client.approve(ballot),
-    readRequest: (reading) => client.readRequest(reading),
-    resolve: (resolution) => client.resolve(resolution),
-    decide: (request) => client.decide(request, chosen),
-    report: (report) => client.report(report),
-    erase: (erasure) => client.erase(erasure),
+    ...operationsOf(client),
     ...remoteMembers(FEATURES, client, chosen),
-    remoteAgents: client.remoteAgents(chosen),
     close: () => client.close(),
   };
 }
+
+/** The operations of a Turnpike or of the process that owns the home, without their other members. */
+const operationsOf = (owner: ControlledOperations): ControlledOperations => ({
+  startAgent: (options) => owner.startAgent(options),
+  promote: (options) => owner.promote(options),
+  export: (options) => owner.export(options),
+  approve: (ballot) => owner.approve(ballot),
+  readRequest: (reading) => owner.readRequest(reading),
+  resolve: (resolution) => owner.resolve(resolution),
+  decide: (request) => owner.decide(request),
+  report: (report) => owner.report(report),
+  erase: (erasure) => owner.erase(erasure),
+  remoteAgents: owner.remoteAgents,
+});
 
 /**
  * Other commands may be working through this process. Ending now would interrupt their runs, so this waits for them.

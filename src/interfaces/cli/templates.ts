@@ -8,6 +8,7 @@ import { usageError } from '../../core/errors.js';
 import { shippedContract } from '../../runtime/shipped-contract.js';
 import { packageFile } from '../../system/package-files.js';
 import { quoteArgument } from './arguments.js';
+import type { OptionType } from './option-types.js';
 
 /** What each template is for. */
 export const TEMPLATES = {
@@ -54,12 +55,16 @@ export const NEXT_COMMANDS: Readonly<Record<TemplateName, readonly NextCommand[]
   reference: LOOK,
 };
 
-/** @throws UsageError for an unknown name */
-export function parseTemplate(name: string | undefined): TemplateName {
-  if (name === undefined) return TEMPLATE_DEFAULT;
-  if (Object.hasOwn(TEMPLATES, name)) return name as TemplateName;
-  throw usageError(`--template takes ${Object.keys(TEMPLATES).join(', ')}, not ${quoteArgument(name)}`);
-}
+const NAMES = Object.keys(TEMPLATES) as readonly TemplateName[];
+
+export const TEMPLATE_TYPE: OptionType<TemplateName> = {
+  takes: 'the name of a template',
+  parse: (text) => {
+    const name = NAMES.find((known) => known === text);
+    if (name !== undefined) return name;
+    throw usageError(`--template takes ${NAMES.join(', ')}, not ${quoteArgument(text)}`);
+  },
+};
 
 /** The folder whose `policy` a template copies, with the lint errors that it accepts in `pins.json`. */
 export const templateContract = (name: TemplateName): string =>

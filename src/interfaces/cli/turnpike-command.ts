@@ -10,23 +10,19 @@ import { configPrint } from './commands/config-print-command.js';
 import { completion } from './commands/completion-command.js';
 import { helpText, overviewText } from './help/help-text.js';
 import { init } from './commands/init-command.js';
-import { keysList } from './commands/keys/keys-list-command.js';
-import { keysRotate } from './commands/keys/keys-rotate-command.js';
-import { ledgerCheckProof } from './commands/ledger/ledger-check-proof-command.js';
-import { ledgerCheckpoint } from './commands/ledger/ledger-checkpoint-command.js';
+import { keysList, keysRotate } from './commands/keys-commands.js';
+import { ledgerCheckpoint, ledgerCheckProof, ledgerProve } from './commands/ledger/ledger-proof-commands.js';
 import { ledgerErase } from './commands/ledger/ledger-erase-command.js';
-import { ledgerProve } from './commands/ledger/ledger-prove-command.js';
 import { ledgerVerify } from './commands/ledger/ledger-verify-command.js';
 import { machinesDiff } from './commands/ledger/machines-diff-command.js';
 import { mcp } from './commands/service/mcp-command.js';
 import { policyDeny } from './commands/policy/policy-deny-command.js';
 import { registrations } from './commands/policy/registrations-command.js';
 import { replayCommand } from './commands/ledger/replay-command.js';
-import { run } from './commands/runs/run-command.js';
+import { run, step } from './commands/runs/run-command.js';
 import { runs } from './commands/runs/runs-command.js';
 import { inspectCommand } from './commands/service/inspect-command.js';
 import { serve } from './commands/service/serve-command.js';
-import { step } from './commands/runs/step-command.js';
 import { worker } from './commands/service/worker-command.js';
 import { token, tokenList, tokenRevoke } from './commands/service/token-command.js';
 import { version } from './commands/version-command.js';
@@ -110,10 +106,13 @@ async function dispatch(argv: readonly string[], io: Io): Promise<ExitCode> {
     return 2;
   }
   if (first === 'help' || first === '--help' || first === '-h') return printHelp(argv.slice(1), io);
-  if (first === '--version') return version.run(parseArguments(version, []), io);
+  if (first === '--version') return version.run(parseArguments(version, [], io), io);
   const { command, rest } = findCommand(argv);
   if (rest.includes('--help') || rest.includes('-h')) return printHelp(command.name.split(' '), io);
-  const args = parseArguments(command, rest, (file) => configure(command, file, io));
+  const args = parseArguments(command, rest, {
+    cwd: io.cwd,
+    configure: (file) => configure(command, file, io),
+  });
   if (homeUseOf(command, args) !== 'none') await refuseTrackedKeys(homeOf(args, io));
   return command.run(args, io);
 }

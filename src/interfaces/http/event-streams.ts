@@ -19,7 +19,7 @@ const POLL_MS = 100;
 const COMMENT_MS = 15_000;
 /** How long a client may leave a message unread, in milliseconds. */
 const DRAIN_TIMEOUT_MS = 10_000;
-export const CLIENTS_MAX = 64;
+const CLIENTS_MAX = 64;
 /** Streams per token, so that one token cannot use up all. */
 export const CLIENTS_PER_TOKEN = 8;
 
@@ -66,7 +66,7 @@ interface StreamClient {
 }
 
 /** The start of a stream: its first entry, its token, and how its reads are divided. */
-export type StreamStart = Pick<StreamClient, 'from' | 'token' | 'format'> & {
+type StreamStart = Pick<StreamClient, 'from' | 'token' | 'format'> & {
   /** Default: while the token book has the token. */
   readonly isHeld?: () => boolean;
   readonly control?: ReadControl;

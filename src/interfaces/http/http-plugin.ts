@@ -1,24 +1,17 @@
-// Serves the routes with Fastify. Requests have passed the guard; here the service finds the route, checks the right,
-// reads and validates the body, and sends the result.
+// Serves the routes with Fastify: admits a request, checks the right of its caller, reads and validates the body, and
+// sends the result.
 
-import Fastify, {
-  type FastifyInstance,
-  type FastifyPluginAsync,
-  type FastifyReply,
-  type FastifyRequest,
-} from 'fastify';
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { JsonObject } from '../../core/contract/json.js';
+import { isJsonObject, type JsonObject } from '../../core/contract/json.js';
 import { isConforming } from '../../core/contract/validators.js';
-import { isJsonObject } from '../../core/contract/json.js';
 import type { Principal } from '../../engine/ports/token-book.js';
 import type { AdmittedWork } from '../admission/admission-controller.js';
-import type { AdmissionOutcome } from '../service/request-admission.js';
+import type { AdmissionOutcome, RequestAdmission, RequestDemand } from '../service/request-admission.js';
 import { checkContentType, pathOf } from '../service/request-guard.js';
 import { readMessage } from '../mcp/read-message.js';
 import { problemText, PROBLEM_TYPE, createRefusal, type Refusal, toRefusal } from '../service/problems.js';
-import { RequestSlot } from './request-slot.js';
-import { RouteIndex, BinaryBody, methodsOf, parseValues, type RouteRequest, type Route } from './routes/route.js';
+import { BinaryBody, methodsOf, parseValues, RouteIndex, type RouteRequest, type Route } from './routes/route.js';
 import { COMMON_HEADERS, sendResponse } from './send-response.js';
 import { withWorkerAddress } from './worker-address.js';
 import { hasOneOf, type InspectionService } from './http-service.js';
@@ -27,7 +20,6 @@ import { hasOneOf, type InspectionService } from './http-service.js';
 export const BODY_BYTES_MAX = 262_144;
 /** Limit of a proposal. Policy limits are lower, and a payload that policy rejects is a step like any other. */
 export const STEP_BYTES_MAX = 4_194_304;
-const PARAM_CHARS_MAX = 256;
 const PREFIX = '/api/v1';
 
 export type HttpAppService = Pick<InspectionService, 'metrics' | 'log' | 'findWorker'>;
@@ -36,18 +28,26 @@ export interface HttpApp<S extends HttpAppService> {
   readonly service: S;
   readonly routes: readonly Route<S>[];
   /** Admits a request before anything else handles it. */
-  readonly admit: AdmitRequest;
+  readonly admission: Pick<RequestAdmission, 'admit'>;
+  /** Receives a request before it is admitted. */
+  readonly observe?: (request: IncomingMessage, response: ServerResponse) => void;
 }
 
-/** The properties of a route that determine how a request is admitted. */
-export type EnteredRoute = Pick<Route, 'method' | 'path' | 'head' | 'kind' | 'body' | 'headers'>;
+/** What else a server of this package does. In a server of others, that server does it. */
+export interface ServerRest {
+  /** The demand of a request that no route matches. */
+  demandOf(path: string): RequestDemand;
+  /** Answers a request that was refused, or that no route matches. Never throws. */
+  answer(request: IncomingMessage, response: ServerResponse, outcome: Exclude<AdmissionOutcome, null>): Promise<void>;
+}
 
-/** @param route the route that matches the request; undefined if none does */
-export type AdmitRequest = (
-  request: IncomingMessage,
-  response: ServerResponse,
-  route: EnteredRoute | undefined,
-) => AdmissionOutcome | Promise<AdmissionOutcome>;
+/** A request without a route is refused or gets a file: it costs almost nothing. */
+export const LEAST_DEMAND: RequestDemand = { kind: 'live', bytesMax: 0 };
+
+/** The kind and body limit of a request of this route. */
+export function demandOf({ kind, body }: Pick<Route, 'kind' | 'body'>): RequestDemand {
+  return { kind, bytesMax: body === null ? 0 : body === BinaryBody ? STEP_BYTES_MAX : BODY_BYTES_MAX };
+}
 
 /** A request that was admitted with a token. */
 interface AdmittedRequest {
@@ -55,26 +55,13 @@ interface AdmittedRequest {
   readonly work: AdmittedWork;
 }
 
-/** A Fastify instance of this package, for requests that the plain handler receives. */
-export function createFastify(): FastifyInstance {
-  const fastify = Fastify({
-    logger: false,
-    exposeHeadRoutes: false,
-    bodyLimit: BODY_BYTES_MAX,
-    requestIdHeader: false,
-    routerOptions: { maxParamLength: PARAM_CHARS_MAX },
-    // For addresses that match no route pattern: the framework's own answer would repeat the address.
-    frameworkErrors: (_error, _request, reply) => sendRefusedReply(reply, createRefusal('NOT_FOUND')),
-  });
-  // Requests to unknown routes are refused before their body is read, with the service's own messages.
-  fastify.removeAllContentTypeParsers();
-  fastify.addHook('onRequest', (request, reply, done) => {
-    if (request.is404) sendRefusedReply(reply, createRefusal('NOT_FOUND'));
-    else done();
-  });
-  fastify.setErrorHandler((_error, _request, reply) => sendRefusedReply(reply, createRefusal('NOT_FOUND')));
-  fastify.setNotFoundHandler((_request, reply) => sendRefusedReply(reply, createRefusal('NOT_FOUND')));
-  return fastify;
+/** The property of a request that holds its `AdmittedRequest`. */
+const ADMITTED = 'turnpikeAdmitted';
+
+/** What Fastify has matched a request with. */
+interface RouteConfig {
+  readonly route?: Route<never>;
+  readonly demand?: RequestDemand;
 }
 
 /** All routes as one plugin in its own scope: its body parsers and error handlers affect only its routes. */
@@ -82,63 +69,86 @@ export const httpPlugin =
   <S extends HttpAppService>(app: HttpApp<S>): FastifyPluginAsync =>
   // eslint-disable-next-line @typescript-eslint/require-await
   async (fastify) => {
-    const { service, routes, admit } = app;
-    const entries = new RequestSlot<AdmittedRequest>();
-    fastify.removeAllContentTypeParsers();
-    fastify.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
-    fastify.addHook('onRequest', (request, reply, done) => {
-      const decide = (outcome: AdmissionOutcome): void => {
-        // The client has left: no answer.
-        if (outcome === null) return void reply.hijack();
-        if ('reason' in outcome) {
-          sendRefusedReply(reply, outcome);
-          return;
-        }
-        const { principal, work } = outcome;
-        if (principal !== null) entries.set(request.raw, { principal, work });
-        done();
-      };
-      const { route } = request.routeOptions.config as { readonly route?: Route<S> };
-      const outcome = admit(request.raw, reply.raw, route);
-      if (outcome instanceof Promise) void outcome.then(decide, done);
-      else decide(outcome);
-    });
-    fastify.addHook('onResponse', (request, reply, done) => {
-      service.metrics.request(request.routeOptions.url ?? 'none', request.method, reply.statusCode);
-      done();
-    });
-    fastify.setErrorHandler(async (error, request, reply) => {
-      const { run_id } = request.params as { readonly run_id?: string };
-      sendRefusedReply(reply, await withWorkerAddress(logAndRefuse(error, service), service, run_id));
-      return reply;
-    });
+    registerRoutes(fastify, app, null);
     // Unknown addresses below the plugin's prefix are refused here; all others belong to the surrounding server.
-    const notServedHandler = createNotServedHandler(routes);
-    fastify.all(`${PREFIX}/*`, { onRequest: notServedHandler, handler: notServedHandler });
-    for (const route of routes) {
-      fastify.route({
-        method: [...methodsOf(route)],
-        // A HEAD request for a stream would never end, and reads would be recorded for nothing.
-        exposeHeadRoute: false,
-        url: route.path.replace(/\{(\w+)\}/g, ':$1'),
-        config: { route },
-        bodyLimit: route.body === BinaryBody ? STEP_BYTES_MAX : BODY_BYTES_MAX,
-        onRequest: (request, reply, done) => {
-          const refused = checkAccess(route, request, entries.get(request.raw)?.principal);
-          if (refused === null) done();
-          else sendRefusedReply(reply, refused);
-        },
-        handler: async (request, reply) => {
-          const entry = entries.get(request.raw);
-          const routeRequest = parseRequest(route, request, entry);
-          if (entry === undefined || 'reason' in routeRequest)
-            sendRefusedReply(reply, 'reason' in routeRequest ? routeRequest : ROUTE_NOT_FOUND);
-          else await runRoute(reply, { request: routeRequest, work: entry.work, route, service });
-          return reply;
-        },
-      });
-    }
+    fastify.all(`${PREFIX}/*`, { handler: (_request, reply) => sendRefusedReply(reply, createRefusal('NOT_FOUND')) });
   };
+
+/** @param rest null in a server of others */
+export function registerRoutes<S extends HttpAppService>(
+  fastify: FastifyInstance,
+  { service, routes, admission, observe }: HttpApp<S>,
+  rest: ServerRest | null,
+): void {
+  const index = new RouteIndex(routes);
+  fastify.decorateRequest(ADMITTED, null);
+  fastify.removeAllContentTypeParsers();
+  fastify.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  fastify.addHook('onRequest', (request, reply, done) => {
+    const { raw } = request;
+    observe?.(raw, reply.raw);
+    const path = pathOf(raw.url ?? '');
+    const { route, demand = rest?.demandOf(path) ?? LEAST_DEMAND } = request.routeOptions.config as RouteConfig;
+    if (route !== undefined) echoRequestId(route, request, reply);
+    const decide = (outcome: AdmissionOutcome): void => {
+      // The client has left: no answer.
+      if (outcome === null) return void reply.hijack();
+      if (rest !== null && (route === undefined || 'reason' in outcome)) {
+        reply.hijack();
+        return void rest.answer(raw, reply.raw, outcome);
+      }
+      if (!('reason' in outcome)) request.setDecorator(ADMITTED, outcome);
+      const refused =
+        'reason' in outcome
+          ? outcome
+          : route === undefined
+            ? refuseUnserved(raw.method, index.methods(path))
+            : checkAccess(route, request, outcome.principal);
+      if (refused === null) done();
+      else sendRefusedReply(reply, refused);
+    };
+    admission.admit(raw, reply.raw, demand).then(decide, done);
+  });
+  fastify.addHook('onResponse', (request, reply, done) => {
+    // The rest counts what it answers.
+    if (rest === null || request.getDecorator(ADMITTED) !== null)
+      service.metrics.request(request.routeOptions.url ?? 'none', request.method, reply.statusCode);
+    done();
+  });
+  fastify.setErrorHandler(async (error, request, reply) => {
+    const { run_id } = request.params as { readonly run_id?: string };
+    sendRefusedReply(reply, await withWorkerAddress(logAndRefuse(error, service), service, run_id));
+    return reply;
+  });
+  for (const route of routes) {
+    const demand = demandOf(route);
+    fastify.route({
+      method: [...methodsOf(route)],
+      // A HEAD request for a stream would never end, and reads would be recorded for nothing.
+      exposeHeadRoute: false,
+      url: route.path.replace(/\{(\w+)\}/g, ':$1'),
+      config: { route, demand },
+      bodyLimit: Math.max(demand.bytesMax, BODY_BYTES_MAX),
+      handler: async (request, reply) => {
+        const admitted = request.getDecorator<AdmittedRequest>(ADMITTED);
+        const routeRequest = parseRequest(route, request, admitted);
+        if ('reason' in routeRequest) sendRefusedReply(reply, routeRequest);
+        else await runRoute(reply, { request: routeRequest, work: admitted.work, route, service });
+        return reply;
+      },
+    });
+  }
+}
+
+/** An id of a request that is returned with its response (AuthZEN 1.0). Other ids are not. */
+const REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
+
+/** Sets the header of the response before anything refuses the request. */
+function echoRequestId({ headers }: Pick<Route, 'headers'>, { raw }: FastifyRequest, reply: FastifyReply): void {
+  if (!headers.includes('x-request-id')) return;
+  const id = raw.headers['x-request-id'];
+  if (typeof id === 'string' && REQUEST_ID.test(id)) reply.raw.setHeader('X-Request-ID', id);
+}
 
 interface RouteCall<S> {
   readonly request: AnyRouteRequest;
@@ -165,28 +175,21 @@ async function runRoute<S extends Pick<InspectionService, 'log'>>(
   }
 }
 
-const ROUTE_NOT_FOUND = createRefusal('NOT_FOUND');
-
-const createNotServedHandler = (routes: readonly Pick<Route, 'path' | 'method' | 'head'>[]) => {
-  const index = new RouteIndex(routes);
-  return ({ raw }: FastifyRequest, reply: FastifyReply): void => {
-    const methods = index.methods(pathOf(raw.url ?? ''));
-    // A route that did not match its own path has an invalid parameter.
-    const isNowhere = methods.length === 0 || methods.some((method) => method === raw.method);
-    sendRefusedReply(
-      reply,
-      isNowhere ? createRefusal('NOT_FOUND') : createRefusal('METHOD_NOT_SERVED', { Allow: methods.join(', ') }),
-    );
-  };
-};
+/** @param methods those that the address serves: none, if there is nothing */
+export function refuseUnserved(method: string | undefined, methods: readonly string[]): Refusal {
+  // A route that did not match its own path has an invalid parameter.
+  return methods.length === 0 || methods.some((served) => served === method)
+    ? createRefusal('NOT_FOUND')
+    : createRefusal('METHOD_NOT_SERVED', { Allow: methods.join(', ') });
+}
 
 /** The checks before the body of a request is read. */
 function checkAccess(
   route: Pick<Route, 'rights' | 'body' | 'headers'>,
   request: FastifyRequest,
-  principal: Principal | undefined,
+  principal: Principal | null,
 ): Refusal | null {
-  if (principal === undefined) return createRefusal('UNAUTHENTICATED');
+  if (principal === null) return createRefusal('UNAUTHENTICATED');
   if (!hasOneOf(principal, route.rights)) return createRefusal('RIGHT_MISSING');
   const key = route.body === null ? undefined : request.headers['idempotency-key'];
   // A client that sends this header relies on it, so a route that ignores it refuses the request.
@@ -202,12 +205,11 @@ type AnyRouteRequest = RouteRequest<unknown, unknown, unknown>;
 function parseRequest(
   route: Pick<Route, 'params' | 'query' | 'body' | 'invalid'>,
   request: FastifyRequest,
-  entry: AdmittedRequest | undefined,
+  { principal, work: control }: AdmittedRequest,
 ): AnyRouteRequest | Refusal {
   const params = parseValues(route.params, request.params as JsonObject);
   // An invalid id names nothing.
-  if (entry === undefined || params === null) return createRefusal('NOT_FOUND');
-  const { principal, work: control } = entry;
+  if (params === null) return createRefusal('NOT_FOUND');
   const query = parseValues(route.query, request.query as JsonObject);
   if (query === null) return createRefusal('INVALID_REQUEST');
   const { headers } = request;

@@ -15,12 +15,12 @@ export interface HttpServer {
 }
 
 /** A handler, as far as the server needs to know it. */
-export interface ServedHandler extends Handler {
+interface ServedHandler extends Handler {
   /** A stream would otherwise keep the server from closing. */
   endStreams(): void;
 }
 
-export interface HttpServerOptions {
+interface HttpServerOptions {
   readonly host: string;
   /** 0: any free port. */
   readonly port: number;

@@ -13,7 +13,7 @@ const PIECE_BYTES = 65_536;
 /** Bytes of a response that take about one millisecond to produce. */
 const BYTES_PER_MS = 100_000;
 
-export interface SendOptions {
+interface SendOptions {
   /** Whether large responses are compressed for clients that accept gzip. */
   readonly isCompressed: boolean;
   readonly work: AdmittedWork;

@@ -8,9 +8,9 @@ import { winstonLog } from '../../system/winston-log.js';
 import type { Log } from '../../engine/ports/log.js';
 import { systemPace } from '../../system/system-pace.js';
 import { AdmissionController } from '../admission/admission-controller.js';
+import { RequestAdmission } from '../service/request-admission.js';
 import { createRequestGuard, loopbackNames } from '../service/request-guard.js';
 import type { InspectorSource } from '../inspector/inspector-source.js';
-import { httpPlugin } from './http-plugin.js';
 import { createHandler } from './http-handler.js';
 import { LEDGER_ROUTES } from './routes/ledger-routes.js';
 import { startHttpServer, type HttpServer } from './http-server.js';
@@ -60,15 +60,8 @@ export async function serveSource(options: ServeSourceOptions): Promise<HttpServ
   };
   const server = await startHttpServer({ host: '127.0.0.1', port, closeMs: CLOSE_MS, log }, (bound) => {
     const guard = createRequestGuard({ ...loopbackNames(bound), tokens, isOpen: createOpenCheck(page) });
-    const own = createHandler({
-      guard,
-      page,
-      admission,
-      routes: LEDGER_ROUTES,
-      metrics,
-      log,
-      plugin: (admit) => httpPlugin({ service, routes: LEDGER_ROUTES, admit }),
-    });
+    const requestAdmission = new RequestAdmission({ guard, admission });
+    const own = createHandler({ service, routes: LEDGER_ROUTES, admission: requestAdmission, page });
     return { ...own, endStreams: () => streams.close() };
   });
   return { ...server, token };

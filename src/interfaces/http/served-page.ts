@@ -33,7 +33,7 @@ interface ServedFile {
   readonly file: PageFile;
   readonly packed: Uint8Array | null;
 }
-export type ServedPage = ReadonlyMap<string, ServedFile>;
+type ServedPage = ReadonlyMap<string, ServedFile>;
 
 export const createServedPage = (page: Page): ServedPage =>
   new Map([...page].map(([path, file]) => [path, { file, packed: compressBest(file.bytes) }]));

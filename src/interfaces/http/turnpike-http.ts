@@ -16,20 +16,20 @@ import type { Turnpike } from '../../host/turnpike.js';
 import { AdmissionController } from '../admission/admission-controller.js';
 import type { AdmissionOptions } from '../admission/admission-limits.js';
 import { clientAddressFinder } from '../service/client-address.js';
+import { RequestAdmission } from '../service/request-admission.js';
 import { checkMethod, createRequestGuard } from '../service/request-guard.js';
 import { homeInspectorSource } from '../inspector/ledger-inspector-source.js';
 import type { InspectorSource } from '../inspector/inspector-source.js';
 import type { IdentityOptions, IdentityService, PageLogin } from '../service/identity-service.js';
 import { createMcpService, type McpService } from '../mcp/mcp-service.js';
 import { agentOf, type AgentIdentity } from '../mcp/run-gateway.js';
-import { MCP_PATH, McpEndpoint } from '../mcp/serve-http.js';
+import { MCP_DEMAND, MCP_PATH, McpEndpoint } from '../mcp/serve-http.js';
 import { readPackageVersion } from '../../system/package-version.js';
 import { createLruMap } from '../../system/lru-map.js';
 import { createRefusal } from '../service/problems.js';
-import { admitWithRequestId } from './echo-request-id.js';
-import { httpPlugin, type AdmitRequest } from './http-plugin.js';
+import { httpPlugin, type HttpApp } from './http-plugin.js';
 import type { MonitoredProcess } from './admin/admin-handler.js';
-import { createHandler, matchedEntrance, type MountedHandler, type FindMountedHandler } from './http-handler.js';
+import { createHandler, type MountedHandler } from './http-handler.js';
 import { createIdentity } from './create-identity.js';
 import { ledgerAudit } from './routes/ledger-audit.js';
 import { createMetricRegistry } from './metric-registry.js';
@@ -119,33 +119,37 @@ export function turnpikeHttp(options: TurnpikeHttpOptions): TurnpikeHttp {
     isOpen: (method, path) => isPage(method, path) || login?.has(path) === true,
   });
   const mcpHandler = new McpHandler(options, service, new McpEndpoint(admission.limits));
-  const plugin = (admit: AdmitRequest): FastifyPluginAsync => httpPlugin({ service, routes: ROUTES, admit });
-  const serveMcp: MountedHandler['handle'] = (request, response, principal) =>
-    mcpHandler.handle(request, response, principal);
-  const serveLogin: MountedHandler | null =
-    login === null ? null : { name: 'login', handle: (request, response) => login.handle(request, response) };
-  const findMounted: FindMountedHandler = (path) =>
-    path === MCP_PATH ? { name: 'mcp', handle: serveMcp } : login?.has(path) === true ? serveLogin : null;
-  const { metrics, log } = service;
-  const own = createHandler({ guard, page, admission, addressOf, routes: ROUTES, metrics, log, plugin, findMounted });
-  const observe = (request: IncomingMessage, response: ServerResponse): void => {
-    try {
-      for (const observeRequest of OBSERVERS) observeRequest(request, response, service);
-    } catch (error) {
-      log.error('a request was not counted', { error });
-    }
+  const serveMcp: MountedHandler = {
+    name: 'mcp',
+    demand: MCP_DEMAND,
+    handle: (request, response, principal) => mcpHandler.handle(request, response, principal),
   };
-  const admitMatched = admitWithRequestId(matchedEntrance({ guard, admission, addressOf }));
-  return {
-    plugin: plugin((request, response, route) => {
-      observe(request, response);
-      return admitMatched(request, response, route);
-    }),
-    handler: (request, response) => {
-      observe(request, response);
-      return own.handle(request, response);
+  const serveLogin: MountedHandler = {
+    name: 'login',
+    demand: MCP_DEMAND,
+    handle: async (request, response) => login?.handle(request, response),
+  };
+  const app: HttpApp<HttpService> = {
+    service,
+    routes: ROUTES,
+    admission: new RequestAdmission({ guard, admission, addressOf }),
+    observe(request, response) {
+      try {
+        for (const observeRequest of OBSERVERS) observeRequest(request, response, service);
+      } catch (error) {
+        service.log.error('a request was not counted', { error });
+      }
     },
-    monitoring: { readiness: options.turnpike.readiness, metrics },
+  };
+  const own = createHandler({
+    ...app,
+    page,
+    findMounted: (path) => (path === MCP_PATH ? serveMcp : login?.has(path) === true ? serveLogin : null),
+  });
+  return {
+    plugin: httpPlugin(app),
+    handler: own.handle,
+    monitoring: { readiness: options.turnpike.readiness, metrics: service.metrics },
     endStreams: () => service.streams.close(),
     async close() {
       service.streams.close();

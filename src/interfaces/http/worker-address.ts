@@ -8,7 +8,7 @@ import { rootRunIdOf } from '../../core/contract/run/run-context.js';
 import { createRefusal, type Refusal } from '../service/problems.js';
 import type { InspectionService } from './http-service.js';
 
-export const WORKER_HEADER = 'Turnpike-Worker';
+const WORKER_HEADER = 'Turnpike-Worker';
 /** How long the list of workers is used, in ms. */
 const CACHED_MS = 1_000;
 

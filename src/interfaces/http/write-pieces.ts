@@ -10,7 +10,7 @@ export interface PieceWriter {
   off(event: 'drain' | 'close', listener: () => void): unknown;
 }
 
-export interface DrainLimits {
+interface DrainLimits {
   readonly clock: Pick<Clock, 'now' | 'wake'>;
   /** How long a client may leave a piece unread, in milliseconds. */
   readonly drainMs: number;
@@ -66,7 +66,7 @@ function waitForDrain(out: PieceWriter, { clock, drainMs, signal }: DrainLimits)
 /** Characters per piece: a smaller limit means more writes, a larger one more memory. */
 const PIECE_CHARS = 16_384;
 
-export interface ListedJson {
+interface ListedJson {
   /** Members before the list. */
   readonly before?: object;
   /** The name of the list. */

@@ -52,11 +52,14 @@ export async function serveXstateInspect(options: XstateInspectOptions): Promise
   const socket = xstateInspectSocket(hub);
   const path = sha256(`/${token}`);
   let guard: RequestGuard | null = null;
-  const upgrade = (request: IncomingMessage, connection: Duplex, head: Buffer): void => {
-    connection.on('error', () => connection.destroy());
-    const status = checkViewer(request, guard, path);
+  const connect = async (request: IncomingMessage, connection: Duplex, head: Buffer): Promise<void> => {
+    const status = await checkViewer(request, guard, path);
     if (status === null) socket.upgrade(request, connection, head);
     else connection.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+  };
+  const upgrade = (request: IncomingMessage, connection: Duplex, head: Buffer): void => {
+    connection.on('error', () => connection.destroy());
+    void connect(request, connection, head);
   };
   const handle = (_request: IncomingMessage, response: { writeHead(status: number): { end(): unknown } }) =>
     Promise.resolve(void response.writeHead(426).end());
@@ -75,11 +78,9 @@ export async function serveXstateInspect(options: XstateInspectOptions): Promise
 }
 
 /** @returns the HTTP status of the refusal, or null if the viewer may connect */
-function checkViewer(request: IncomingMessage, guard: RequestGuard | null, path: string): string | null {
-  const guarded = guard?.(request);
-  // Nothing has to be verified: viewers have no tokens of issuers.
-  if (guarded === undefined || guarded instanceof Promise) return '403 Forbidden';
-  const { refusal } = guarded;
+async function checkViewer(request: IncomingMessage, guard: RequestGuard | null, path: string): Promise<string | null> {
+  if (guard === null) return '403 Forbidden';
+  const { refusal } = await guard(request);
   if (refusal !== null) return refusal.status === 400 ? '400 Bad Request' : '403 Forbidden';
   const given = Buffer.from(sha256(request.url ?? ''));
   return timingSafeEqual(given, Buffer.from(path)) ? null : '401 Unauthorized';

@@ -64,7 +64,7 @@ export interface AgentConnectionOptions {
 }
 
 /** The result of a call, and whether its tool is listed. */
-export interface CallOutcome {
+interface CallOutcome {
   readonly result: ToolCallResult;
   readonly isListed: boolean;
 }

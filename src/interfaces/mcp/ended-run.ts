@@ -14,7 +14,7 @@ export const RUN_END_CAUSES = {
   CANCELLED: 'it was cancelled',
   FAILED: 'it failed',
 } as const;
-export type RunEndCause = keyof typeof RUN_END_CAUSES;
+type RunEndCause = keyof typeof RUN_END_CAUSES;
 
 /** A run that has ended, as its agent may see it. */
 export interface EndedRun {

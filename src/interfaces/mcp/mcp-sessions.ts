@@ -9,7 +9,7 @@ import { createConnection, type McpService } from './mcp-service.js';
 
 export type McpSessionLimits = Pick<AdmissionLimits, 'mcpSessions' | 'mcpSessionsPerToken'>;
 
-export interface McpSession {
+interface McpSession {
   readonly id: string;
   /** The owner: knowing the id of a session is not enough. */
   readonly service: McpService;

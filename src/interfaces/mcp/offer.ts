@@ -76,7 +76,7 @@ const CALL_TOOL = 'CALL_TOOL';
 type OfferEntry = readonly [OfferedTool, ToolMeaning];
 
 /** Which tools a server offers besides those of actions. */
-export interface OfferedParts {
+interface OfferedParts {
   /** The tools of features. */
   readonly added: readonly AddedTool[];
   /** Whether an agent may open another run after one that was denied, failed or was cancelled. */

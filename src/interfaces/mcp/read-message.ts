@@ -11,7 +11,7 @@ const DEPTH_MAX = 72;
 export const PARSE_ERROR = -32_700;
 export const INVALID_REQUEST = -32_600;
 
-export type MessageReadResult =
+type MessageReadResult =
   | { readonly ok: true; readonly message: Json }
   /** `answer` is the JSON-RPC error response, with the id of the request if that can be found. */
   | { readonly ok: false; readonly answer: string };

@@ -16,10 +16,10 @@ import type { Log } from '../../engine/ports/log.js';
 import type { AgentConnection } from './agent-connection.js';
 import { RUN_ID_META, type ToolCallResult } from './tool-results.js';
 
-export type SdkServer = McpServer;
+type SdkServer = McpServer;
 
 /** `legacy`: protocol 2025-11-25 and older, with sessions. `modern`: 2026-07-28, without. */
-export type ProtocolEra = 'legacy' | 'modern';
+type ProtocolEra = 'legacy' | 'modern';
 
 const KEY_CHARS_MAX = 256;
 /** The error of the SDK may quote the request, which must not be logged. */

@@ -19,7 +19,7 @@ import { systemClock } from '../../system/system-clock.js';
 import { AGENT_DEFAULTS } from '../../runtime/agents/caller-input.js';
 import { AdmissionController } from '../admission/admission-controller.js';
 import { resolveAdmissionLimits, type AdmissionOptions } from '../admission/admission-limits.js';
-import { RequestAdmission } from '../service/request-admission.js';
+import { RequestAdmission, type RequestDemand } from '../service/request-admission.js';
 import {
   readBody,
   checkMethod,
@@ -33,9 +33,10 @@ import { errorResponse, INVALID_REQUEST, MESSAGE_BYTES_MAX, readMessage } from '
 import { McpSessions, type McpSessionLimits } from './mcp-sessions.js';
 import { createStatelessConnection, type McpService } from './mcp-service.js';
 import { MISPLACED_MESSAGE, sdkServer } from './sdk-server.js';
-import { sendWebResponse, toWebRequest } from './web-request.js';
+import { once } from 'node:events';
 
 export const MCP_PATH = '/mcp';
+export const MCP_DEMAND: RequestDemand = { kind: 'step', bytesMax: MESSAGE_BYTES_MAX };
 const SERVER_ERROR = -32_000;
 const SESSION_UNKNOWN = -32_001;
 const CLOSE_MS = 10_000;
@@ -103,12 +104,11 @@ export async function serveGuarded(
   const { mcpSessions: sessionsDefault } = admission.limits;
   const mcpSessions = sessionsMax ?? sessionsDefault;
   const endpoint = new McpEndpoint({ mcpSessions, mcpSessionsPerToken: mcpSessions });
-  let guard: RequestGuard = () => ({ refusal: createRefusal('CLOSED') });
+  let guard: RequestGuard = () => Promise.resolve({ refusal: createRefusal('CLOSED') });
   const requestAdmission = new RequestAdmission({
     guard: (head) => guard(head),
     admission,
     addressOf: clientAddressFinder(trustedProxies),
-    kindOf: () => ({ kind: 'step', bytesMax: MESSAGE_BYTES_MAX }),
   });
   const certificate = tls === null ? undefined : new TlsCertificate(tls, systemClock(), service.log);
   const listener = await listenHttp({
@@ -116,7 +116,7 @@ export async function serveGuarded(
     port,
     tls: certificate,
     handle: async (request, response) => {
-      const outcome = await requestAdmission.admit(request, response);
+      const outcome = await requestAdmission.admit(request, response, MCP_DEMAND);
       if (outcome === null) return;
       const serviceOrRefusal = 'reason' in outcome ? outcome : (checkMethod(request, PATHS) ?? service);
       await endpoint.handle(request, response, serviceOrRefusal);
@@ -250,3 +250,53 @@ const refusalReply = ({ status, reason, headers }: Refusal): HttpReply => ({
   ...reply(status, SERVER_ERROR, reason),
   headers: { ...headers, Connection: 'close' },
 });
+
+/** The SDK reads no address: the path was checked before. */
+const ADDRESS = 'http://turnpike.invalid/mcp';
+
+/** The head of a request. Its body was read before; its signal is aborted when the client has disconnected. */
+function toWebRequest(request: IncomingMessage, response: ServerResponse): Request {
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(request.headers)) {
+    if (value !== undefined && !name.startsWith(':')) headers.set(name, [value].flat().join(', '));
+  }
+  return new Request(ADDRESS, { method: request.method ?? 'POST', headers, signal: gone.signal });
+}
+
+/** Sends a response, no faster than the client reads it. A client that disconnects ends it. */
+async function sendWebResponse(web: Response, response: ServerResponse): Promise<void> {
+  // Without a client, a body that nothing reads would never end.
+  if (response.destroyed) {
+    await web.body?.cancel();
+    return;
+  }
+  const headers = Object.fromEntries(web.headers);
+  // The SDK returns JSON when it is complete: its length is known, and it needs no chunks.
+  if (headers['content-type']?.startsWith('application/json') === true) {
+    const bytes = Buffer.from(await web.arrayBuffer());
+    response.writeHead(web.status, { ...headers, 'content-length': bytes.byteLength });
+    response.end(bytes);
+    return;
+  }
+  response.writeHead(web.status, headers);
+  // A stream of events may be silent for long, and its client waits for the head.
+  response.flushHeaders();
+  if (web.body !== null) await sendBody(web.body.getReader(), response);
+  response.end();
+}
+
+async function sendBody(reader: ReadableStreamDefaultReader<Uint8Array>, response: ServerResponse): Promise<void> {
+  const gone = new AbortController();
+  const stop = (): void => {
+    gone.abort();
+    void reader.cancel().catch(() => undefined);
+  };
+  response.once('close', stop);
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    if (response.destroyed) break;
+    if (!response.write(read.value)) await once(response, 'drain', gone).catch(() => undefined);
+  }
+  response.off('close', stop);
+}

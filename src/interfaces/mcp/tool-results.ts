@@ -6,7 +6,7 @@ import type { StepResponse } from '../../core/contract/run/response.js';
 import { runEndedMessage, type EndedRun, type RunOrigin } from './ended-run.js';
 
 /** A block of content that an agent may be shown. No links: this server does not serve their targets. */
-export type ContentBlock =
+type ContentBlock =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'image' | 'audio'; readonly data: string; readonly mimeType: string }
   | {

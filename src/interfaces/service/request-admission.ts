@@ -4,15 +4,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Principal } from '../../engine/ports/token-book.js';
-import type {
-  PendingAdmission,
-  AdmissionController,
-  AdmissionDecision,
-  AdmittedWork,
-} from '../admission/admission-controller.js';
+import type { AdmissionController, AdmittedWork } from '../admission/admission-controller.js';
 import type { WorkKind } from '../admission/admission-limits.js';
 import type { FindClientAddress } from './client-address.js';
-import type { GuardResult, RequestGuard } from './request-guard.js';
+import type { RequestGuard } from './request-guard.js';
 import { createRefusal, type Refusal } from './problems.js';
 
 /** An admitted request, or its refusal. Null if the client left before the decision. */
@@ -23,8 +18,12 @@ export interface RequestAdmissionOptions {
   readonly admission: AdmissionController;
   /** The address that failed authentications count for. Default: that of the connection. */
   readonly addressOf?: FindClientAddress | undefined;
-  /** The kind of work of a request, and the limit of its body in bytes. */
-  readonly kindOf: (request: IncomingMessage) => { readonly kind: WorkKind; readonly bytesMax: number };
+}
+
+/** The kind of work of a request, and the limit of its body in bytes. */
+export interface RequestDemand {
+  readonly kind: WorkKind;
+  readonly bytesMax: number;
 }
 
 /** The token id of all clients without a token: they share the limits of one token. */
@@ -43,50 +42,34 @@ export class RequestAdmission {
     this.#options = options;
   }
 
-  /** Returns the decision synchronously unless the request is queued. */
-  admit(request: IncomingMessage, response: ServerResponse): AdmissionOutcome | Promise<AdmissionOutcome> {
-    const guarded = this.#options.guard(request);
-    return guarded instanceof Promise
-      ? guarded.then((awaited) => this.#admitGuarded(request, response, awaited))
-      : this.#admitGuarded(request, response, guarded);
-  }
-
-  #admitGuarded(
+  /** The work ends when its response closes. It is aborted if the response is incomplete. */
+  async admit(
     request: IncomingMessage,
     response: ServerResponse,
-    guarded: GuardResult,
-  ): AdmissionOutcome | Promise<AdmissionOutcome> {
-    const { admission, kindOf } = this.#options;
+    { kind, bytesMax }: RequestDemand,
+  ): Promise<AdmissionOutcome> {
+    const { guard, admission } = this.#options;
+    const guarded = await guard(request);
     if (guarded.refusal !== null) {
       return guarded.refusal.status === 401 ? this.#recordFailure(request, guarded.refusal) : guarded.refusal;
     }
     const { principal } = guarded;
-    const { kind, bytesMax } = kindOf(request);
     const { socket } = request;
     const bytes = bodyBytesOf(request, bytesMax);
     const pending = admission.admit({ token: principal?.id ?? ANONYMOUS, connection: socket, kind, bytes });
-    const decision = pending.currentDecision;
-    if (decision === null) return this.#admitQueued(request, response, { waiting: pending, principal });
-    const outcome = toAdmissionOutcome(decision, principal);
-    if ('work' in outcome) endWithResponse(outcome.work, socket, response);
-    return outcome;
-  }
-
-  async #admitQueued(
-    { socket }: IncomingMessage,
-    response: ServerResponse,
-    { waiting: pending, principal }: { readonly waiting: PendingAdmission; readonly principal: Principal | null },
-  ): Promise<AdmissionOutcome> {
     let work: AdmittedWork | null = null;
     runOnceClosed(socket, response, () => {
       if (work === null) pending.cancel();
       else endWork(work, response);
     });
-    const decision = await pending.decision();
+    const decision = pending.currentDecision ?? (await pending.decision());
     if (decision === null) return null;
-    const outcome = toAdmissionOutcome(decision, principal);
-    if ('work' in outcome) work = outcome.work;
-    return outcome;
+    if ('refused' in decision) {
+      const { cause, retryMs } = decision.refused;
+      return createRefusal(REFUSALS[cause], retryAfter(retryMs));
+    }
+    ({ work } = decision);
+    return { principal, work };
   }
 
   /** Valid tokens are never limited by address; failed authentications are. */
@@ -98,23 +81,10 @@ export class RequestAdmission {
   }
 }
 
-/** Ends the work when its response closes, and aborts it if the response is incomplete. */
-function endWithResponse(work: AdmittedWork, socket: Socket, response: ServerResponse): void {
-  runOnceClosed(socket, response, () => endWork(work, response));
-}
-
 function endWork(work: AdmittedWork, response: ServerResponse): void {
   if (!response.writableFinished) work.abort();
   work.end();
 }
-
-const toAdmissionOutcome = (
-  decision: AdmissionDecision,
-  principal: Principal | null,
-): Exclude<AdmissionOutcome, null> =>
-  'work' in decision
-    ? { principal, work: decision.work }
-    : createRefusal(REFUSALS[decision.refused.cause], retryAfter(decision.refused.retryMs));
 
 const retryAfter = (ms: number): Readonly<Record<string, string>> => ({
   'Retry-After': String(Math.max(1, Math.ceil(ms / 1_000))),

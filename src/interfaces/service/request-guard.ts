@@ -17,8 +17,7 @@ export type RequestHead = Pick<IncomingMessage, 'method' | 'url' | 'rawHeaders'>
 /** The caller, or the reason of the refusal. The caller is null for a request that needs no token. */
 export type GuardResult =
   { readonly refusal: Refusal } | { readonly refusal: null; readonly principal: Principal | null };
-/** A promise only where an issuer's token has to be verified. */
-export type RequestGuard = (head: RequestHead) => GuardResult | Promise<GuardResult>;
+export type RequestGuard = (head: RequestHead) => Promise<GuardResult>;
 
 export interface RequestGuardRules {
   /** Values of the Host header, with the port: `127.0.0.1:7390`, `[::1]:7390`. Compared exactly. */
@@ -59,7 +58,7 @@ const SINGLE_HEADERS: ReadonlySet<string> = new Set([
 /** The checks in order: the form of the request, its origin, its caller. The rights of the caller are checked later. */
 export function createRequestGuard(rules: RequestGuardRules): RequestGuard {
   const { hosts, origins, isOpen = () => false, isReturn = () => false } = rules;
-  return ({ method = '', url = '', rawHeaders }) => {
+  return async ({ method = '', url = '', rawHeaders }) => {
     const headers = parseHeaders(rawHeaders);
     if (headers === null) return { refusal: createRefusal('HEADER_TWICE') };
     const header: HeaderLookup = (name) => headers.get(name);
@@ -90,36 +89,25 @@ function checkOrigin(
 const BEARER = /^Bearer +([A-Za-z0-9._~+/-]{1,8192}=*)$/i;
 
 /** The book compares digests, so that neither time nor length reveals anything about a token. */
-function authenticate(
+async function authenticate(
   method: string,
   header: HeaderLookup,
   { tokens, identity, signIn }: RequestGuardRules,
-): GuardResult | Promise<GuardResult> {
+): Promise<GuardResult> {
   const authorization = header('authorization');
   const [, bearer = null] = BEARER.exec(authorization ?? '') ?? [];
   const principal = bearer === null ? null : tokens.find(bearer);
-  if (principal !== null) return admitToken(principal, identity);
+  if (principal !== null) {
+    // Requests and votes of one person are compared by the person, whichever token the person uses.
+    const known = await identity?.withPerson(principal);
+    return known === undefined ? { refusal: null, principal } : toGuardResult(known, createRefusal('UNAUTHENTICATED'));
+  }
   // A request with an Authorization header stands for itself: the cookie of the browser adds nothing to it.
   const cookie = authorization === undefined ? (header('cookie') ?? null) : null;
   const [csrf, origin] = [header('x-turnpike-csrf') ?? null, header('origin') ?? null];
   const refused = unauthorized(authorization !== undefined, signIn);
-  const result = identity?.identify({ method, bearer, cookie, csrf, origin }) ?? null;
-  return result === null ? { refusal: refused } : settle(result, refused);
-}
-
-/** Requests and votes of one person are compared by the person, whichever token the person uses. */
-function admitToken(principal: Principal, identity: RequestGuardRules['identity']): GuardResult | Promise<GuardResult> {
-  if (identity === undefined) return { refusal: null, principal };
-  return settle(identity.withPerson(principal), createRefusal('UNAUTHENTICATED'));
-}
-
-function settle(
-  result: IdentityResult | Promise<IdentityResult>,
-  refused: Refusal,
-): GuardResult | Promise<GuardResult> {
-  return result instanceof Promise
-    ? result.then((awaited) => toGuardResult(awaited, refused))
-    : toGuardResult(result, refused);
+  const result = (await identity?.identify({ method, bearer, cookie, csrf, origin })) ?? null;
+  return result === null ? { refusal: refused } : toGuardResult(result, refused);
 }
 
 /** Of all problems, a caller learns only of those that it can solve. */

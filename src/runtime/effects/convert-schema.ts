@@ -3,7 +3,7 @@
 // JSON. Its value stays visible, and is validated against the server's own schema after parsing.
 
 import { isJsonObject, type Json, type JsonObject, scanJson, canonicalJson } from '../../core/contract/json.js';
-import type { WalkedSchema } from './weaken-schema.js';
+import { branchesOf, propertiesOf, requiredOf, type JsonSchema } from '../../core/contract/json-schema.js';
 
 /** Deeper parts become strings of JSON. The contract's own limit is 12. */
 const DEPTH_MAX = 8;
@@ -18,7 +18,7 @@ type ValueEncoding =
   'as_is' | 'text' | { readonly members: Readonly<Record<string, ValueEncoding>> } | { readonly items: ValueEncoding };
 
 export interface ConvertedSchema {
-  readonly schema: WalkedSchema;
+  readonly schema: JsonSchema;
   readonly encoding: ValueEncoding;
 }
 
@@ -28,7 +28,7 @@ export interface ConvertedInput extends ConvertedSchema {
 }
 
 /** The registered schema of a tool's input: always a closed object, even if the server accepts more. */
-export function convertInputSchema(schema: WalkedSchema): ConvertedInput {
+export function convertInputSchema(schema: JsonSchema): ConvertedInput {
   // Servers describe a tool without parameters by a schema that contains only `type: object`.
   const bare = schema['type'] === 'object' && !hasMembers(schema) && schema['additionalProperties'] === undefined;
   const converted = convertSchema(bare && !hasUnion(schema) ? EMPTY_INPUT : schema, INPUT_ROOT);
@@ -37,7 +37,7 @@ export function convertInputSchema(schema: WalkedSchema): ConvertedInput {
 }
 
 /** The registered schema of the structured part of an answer. */
-export const convertOutputSchema = (schema: WalkedSchema): ConvertedSchema =>
+export const convertOutputSchema = (schema: JsonSchema): ConvertedSchema =>
   convertSchema(schema, { ...INPUT_ROOT, side: 'output' });
 
 /** The schema of arbitrary JSON, represented as a string. */
@@ -106,8 +106,8 @@ interface SchemaPosition {
 }
 const INPUT_ROOT: SchemaPosition = { depth: 0, side: 'input', inUnion: false };
 
-function convertSchema(schema: WalkedSchema, position: SchemaPosition): ConvertedSchema {
-  const { type, description, allOf } = schema;
+function convertSchema(schema: JsonSchema, position: SchemaPosition): ConvertedSchema {
+  const { type, description } = schema;
   if (position.depth > DEPTH_MAX) return asText(description);
   const values = schema['const'] === undefined ? schema['enum'] : [schema['const']];
   if (Array.isArray(values)) {
@@ -117,13 +117,13 @@ function convertSchema(schema: WalkedSchema, position: SchemaPosition): Converte
     const branches = type.map((one: string) => ({ ...schema, description: undefined, type: one }));
     return convertUnion(branches, description, position);
   }
-  const union = (schema['anyOf'] ?? schema['oneOf']) as readonly WalkedSchema[] | undefined;
-  if (union !== undefined && (type === undefined || (type === 'object' && !hasMembers(schema)))) {
+  const union = branchesOf(schema, schema['anyOf'] === undefined ? 'oneOf' : 'anyOf');
+  if (union.length > 0 && (type === undefined || (type === 'object' && !hasMembers(schema)))) {
     const branches = union.map((branch) => (type === undefined ? branch : { type, ...branch }));
     return convertUnion(branches, description, position);
   }
-  if (type === undefined && Array.isArray(allOf) && allOf.length === 1) {
-    const [only] = allOf as readonly WalkedSchema[];
+  const [only, ...others] = branchesOf(schema, 'allOf');
+  if (type === undefined && only !== undefined && others.length === 0) {
     return convertSchema({ ...only, ...descriptionOf(description) }, { ...position, depth: position.depth + 1 });
   }
   if (type === 'object') return convertObject(schema, position);
@@ -133,7 +133,7 @@ function convertSchema(schema: WalkedSchema, position: SchemaPosition): Converte
 }
 
 function convertUnion(
-  branches: readonly WalkedSchema[],
+  branches: readonly JsonSchema[],
   description: unknown,
   position: SchemaPosition,
 ): ConvertedSchema {
@@ -144,25 +144,25 @@ function convertUnion(
   return asIs({ ...descriptionOf(description), anyOf: converted.map((branch) => branch.schema) });
 }
 
-function convertObject(schema: WalkedSchema, { depth, side, inUnion }: SchemaPosition): ConvertedSchema {
+function convertObject(schema: JsonSchema, { depth, side, inUnion }: SchemaPosition): ConvertedSchema {
   const { description, additionalProperties: others } = schema;
-  const properties = (schema['properties'] ?? {}) as Readonly<Record<string, WalkedSchema>>;
-  const required = (schema['required'] ?? []) as readonly string[];
+  const properties = propertiesOf(schema);
+  const required = requiredOf(schema);
   const closed = isFalseSchema(others);
-  const maps = !closed && (!hasMembers(schema) || (isSchema(others) && Object.keys(others).length > 0));
+  const maps = !closed && (!hasMembers(schema) || (isJsonObject(others) && Object.keys(others).length > 0));
   // An answer cannot be reduced to the members of its branch: the branch itself must be closed.
   const uncut = side === 'output' && inUnion && !closed;
   const unnamed = required.some((name) => !Object.hasOwn(properties, name));
   if (maps || uncut || unnamed || hasUnion(schema)) return asText(description);
   const members = Object.entries(properties).map(
-    ([name, member]) => [name, convertSchema(member, { depth: depth + 1, side, inUnion })] as const,
+    ([name, member]) => [name, convertSchema(member as JsonSchema, { depth: depth + 1, side, inUnion })] as const,
   );
   return convertedObject(Object.fromEntries(members), required, description);
 }
 
-function convertArray(schema: WalkedSchema, position: SchemaPosition): ConvertedSchema {
+function convertArray(schema: JsonSchema, position: SchemaPosition): ConvertedSchema {
   const { items, description } = schema;
-  if (!isSchema(items) || schema['prefixItems'] !== undefined) return asText(description);
+  if (!isJsonObject(items) || schema['prefixItems'] !== undefined) return asText(description);
   const each = convertSchema(items, { ...position, depth: position.depth + 1 });
   const converted = {
     ...descriptionOf(description),
@@ -189,7 +189,7 @@ function convertedObject(
   return { schema, encoding: { members: Object.fromEntries(entries.map(([name, { encoding }]) => [name, encoding])) } };
 }
 
-const asIs = (schema: WalkedSchema): ConvertedSchema => ({ schema, encoding: 'as_is' });
+const asIs = (schema: JsonSchema): ConvertedSchema => ({ schema, encoding: 'as_is' });
 
 const asText = (description: unknown): ConvertedSchema => ({
   schema: {
@@ -205,24 +205,24 @@ function isAsIs(encoding: ValueEncoding): boolean {
 }
 
 /** Whether subschemas, besides the schema's own properties, may name more members. */
-function hasUnion(schema: WalkedSchema): boolean {
-  const lists = [schema['allOf'], schema['anyOf'], schema['oneOf'], Object.values(schema['dependentSchemas'] ?? {})];
-  const parts = lists.flatMap((list) => (list ?? []) as readonly WalkedSchema[]);
+function hasUnion(schema: JsonSchema): boolean {
+  const dependent = Object.values((schema['dependentSchemas'] ?? {}) as Readonly<Record<string, JsonSchema>>);
+  const parts = [...UNIONS.flatMap((keyword) => branchesOf(schema, keyword)), ...dependent];
   return parts.some((part) => hasMembers(part) || part['additionalProperties'] !== undefined || hasUnion(part));
 }
 
-const hasMembers = ({ properties }: WalkedSchema): boolean => Object.keys(properties ?? {}).length > 0;
-const isSchema = (value: unknown): value is WalkedSchema => typeof value === 'object' && value !== null;
+const UNIONS = ['allOf', 'anyOf', 'oneOf'] as const;
+const hasMembers = (schema: JsonSchema): boolean => Object.keys(propertiesOf(schema)).length > 0;
 const isScalar = (value: unknown): boolean => typeof value !== 'object' || value === null;
 /** The form that `weakenSchema` gives to the schema `false`. */
 const isFalseSchema = (schema: unknown): boolean =>
-  isSchema(schema) && Object.keys(schema).join() === 'not' && Object.keys(schema['not'] ?? {}).length === 0;
+  isJsonObject(schema) && Object.keys(schema).join() === 'not' && Object.keys(schema['not'] ?? {}).length === 0;
 
-const descriptionOf = (description: unknown): WalkedSchema =>
+const descriptionOf = (description: unknown): JsonSchema =>
   typeof description === 'string' && description !== '' ? { description } : {};
-const pickKeywords = (schema: WalkedSchema, keywords: readonly string[]): WalkedSchema =>
+const pickKeywords = (schema: JsonSchema, keywords: readonly string[]): JsonSchema =>
   Object.fromEntries(keywords.filter((name) => Object.hasOwn(schema, name)).map((name) => [name, schema[name]]));
 
-const EMPTY_INPUT: WalkedSchema = { type: 'object', properties: {}, additionalProperties: { not: {} } };
+const EMPTY_INPUT: JsonSchema = { type: 'object', properties: {}, additionalProperties: { not: {} } };
 const SCALAR_KEYWORDS = ['minLength', 'maxLength', 'minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'];
 const ARRAY_KEYWORDS = ['minItems', 'maxItems'];

@@ -3,6 +3,7 @@
 // check the omitted parts: patterns, recursion and the consequences of an `if`.
 
 import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
+import { branchesOf, isCount, SCHEMA_TYPES, type JsonSchema } from '../../core/contract/json-schema.js';
 
 const NODES_MAX = 2_000;
 const DEPTH_MAX = 24;
@@ -14,16 +15,14 @@ const TEXT_CHARS_MAX = 300;
  */
 const CHARS_MAX = 131_072;
 
-export type WalkedSchema = Readonly<Record<string, unknown>>;
-
 interface WeakenedSchema {
-  readonly schema: WalkedSchema;
+  readonly schema: JsonSchema;
   /** No constraint was omitted. Only an exact part may stand below a `not`. */
   readonly exact: boolean;
 }
 
 /** @returns the weakened schema, or the problem of the given one, for the operator who pins the tool */
-export function weakenSchema(document: JsonObject): WalkedSchema | { readonly problem: string } {
+export function weakenSchema(document: JsonObject): JsonSchema | { readonly problem: string } {
   try {
     const walk = { root: document, nodes: NODES_MAX, chars: CHARS_MAX };
     return weakenNode(walk, document, { depth: 0, refs: [] }).schema;
@@ -101,7 +100,7 @@ function weakenKeywords(walk: WalkBudget, node: JsonObject, position: NodePositi
   const childPosition: NodePosition = { ...position, depth: position.depth + 1 };
   const schema: Record<string, unknown> = {};
   let exact = !OMITTED_KEYWORDS.some((keyword) => Object.hasOwn(node, keyword)) && !Array.isArray(node['items']);
-  const part = (value: Json | undefined): WalkedSchema => {
+  const part = (value: Json | undefined): JsonSchema => {
     const weakenedPart = weakenNode(walk, value, childPosition);
     exact &&= weakenedPart.exact;
     return weakenedPart.schema;
@@ -131,7 +130,7 @@ function spendChars(walk: WalkBudget, text: string): void {
 
 /** A weaker part makes these keywords stricter, so they are kept only if their parts are exact. */
 function weakenNegations(walk: WalkBudget, node: JsonObject, childPosition: NodePosition): WeakenedSchema {
-  const keywords: WalkedSchema[] = [];
+  const keywords: JsonSchema[] = [];
   let exact = true;
   if (Object.hasOwn(node, 'not')) {
     const weakenedPart = weakenNode(walk, node['not'], childPosition);
@@ -144,13 +143,13 @@ function weakenNegations(walk: WalkBudget, node: JsonObject, childPosition: Node
     exact &&= isExact;
     keywords.push({ [isExact ? 'oneOf' : 'anyOf']: branches.map(({ schema }) => schema) });
   }
-  return { schema: Object.assign({}, ...keywords) as WalkedSchema, exact };
+  return { schema: Object.assign({}, ...keywords) as JsonSchema, exact };
 }
 
 /** Both schemas must hold. If they share a keyword, `allOf` combines them. */
-const joinSchemas = (schema: WalkedSchema, other: WalkedSchema): WalkedSchema =>
+const joinSchemas = (schema: JsonSchema, other: JsonSchema): JsonSchema =>
   Object.keys(other).some((keyword) => Object.hasOwn(schema, keyword))
-    ? { ...schema, allOf: [...((schema['allOf'] as readonly WalkedSchema[] | undefined) ?? []), other] }
+    ? { ...schema, allOf: [...branchesOf(schema, 'allOf'), other] }
     : { ...schema, ...other };
 
 function listOf(value: Json): readonly Json[] {
@@ -159,7 +158,7 @@ function listOf(value: Json): readonly Json[] {
   return value as readonly Json[];
 }
 
-function mapOf(walk: WalkBudget, value: Json, part: (value: Json | undefined) => WalkedSchema): WalkedSchema {
+function mapOf(walk: WalkBudget, value: Json, part: (value: Json | undefined) => JsonSchema): JsonSchema {
   if (!isJsonObject(value)) throw new UnsupportedSchemaError('a part of the schema should be an object of schemas');
   const entries = Object.entries(value).map(([name, schema]) => {
     spendChars(walk, name);
@@ -193,15 +192,14 @@ const SCHEMA_KEYWORDS = ['additionalProperties', 'items', 'propertyNames'];
 const SCHEMA_LIST_KEYWORDS = ['anyOf', 'allOf', 'prefixItems'];
 const SCHEMA_MAP_KEYWORDS = ['properties', 'dependentSchemas'];
 
-const TYPES: readonly Json[] = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'];
 const isNumber = (value: Json): boolean => typeof value === 'number';
-const isCount = (value: Json): boolean => Number.isSafeInteger(value) && Number(value) >= 0;
 const isNames = (value: Json): boolean => isList(value) && value.every((name) => typeof name === 'string');
 const isList = (value: Json | undefined): value is readonly Json[] => Array.isArray(value) && value.length <= LIST_MAX;
 
 const VALUE_KEYWORDS: Readonly<Record<string, (value: Json) => boolean>> = {
   type: (value) =>
-    TYPES.includes(value) || (isList(value) && value.length > 0 && value.every((t) => TYPES.includes(t))),
+    SCHEMA_TYPES.includes(value) ||
+    (isList(value) && value.length > 0 && value.every((type) => SCHEMA_TYPES.includes(type))),
   enum: (value) => isList(value) && value.length > 0,
   const: () => true,
   minimum: isNumber,

@@ -16,7 +16,9 @@
 //       tree is used, because a tree in memory is at the newest commit.
 
 import type { Entry, SealedEntry } from '../../core/contract/run/entry.js';
+import { BackgroundJob } from '../../engine/background-job.js';
 import type { CommitObserver } from '../../engine/tree-engine.js';
+import type { Clock } from '../../engine/ports/clock.js';
 import { LedgerError } from '../../core/errors.js';
 import type { Tree } from '../../kernel/tree.js';
 import type { HistoryCache, ReplayPoint, HistorySnapshot } from '../../core/ledger/history-cache.js';
@@ -38,6 +40,7 @@ const CLOSE_ENTRIES = 1_024;
 export interface ReplayPointRecorderOptions {
   readonly store: Pick<LedgerStore, 'log' | 'head' | 'archives'>;
   readonly cache: HistoryCache;
+  readonly clock: Clock;
   readonly log: Log;
   /** Runs a task after the current turn. */
   readonly defer: (task: () => void) => void;
@@ -51,15 +54,16 @@ type TreeAccess = <T>(tree_id: string, work: (tree: Tree | null) => T) => Promis
 export class ReplayPointRecorder implements CommitObserver {
   readonly #options: ReplayPointRecorderOptions;
   readonly #interval: number;
+  /** Null before `open`, and from `close` on: then no tree is restored. */
   #accessTree: TreeAccess | null = null;
   #trees: TreesInMemory = () => null;
-  #state: 'new' | 'waiting' | 'reading' | 'following' | 'stopped' = 'new';
-  #isClosed = false;
+  /** What a commit does: it waits for the size at which a point is due, is queued behind a reading, or is followed. */
+  #mode: 'waiting' | 'reading' | 'following' = 'waiting';
   #begin = NOTHING_ARCHIVED;
   #book = new ReplayPointBuilder();
-  /** The size at the last point; while paused, the size of the ledger at which the next one is due. */
+  /** The size at the last point; while waiting, the size of the ledger at which the next one is due. */
   #point = 0;
-  #due = 0;
+  #due = Infinity;
   /** Commits that are not followed yet: all while it reads, then those of about `FOLLOW_ENTRIES` entries. */
   #queued: LogAppends[] = [];
   /** Trees that changed since they were last added to a point. */
@@ -67,12 +71,15 @@ export class ReplayPointRecorder implements CommitObserver {
   /** The lengths of trees at their last snapshots. */
   readonly #snapshotSizes = new Map<string, number>();
   #snapshots: HistorySnapshot[] = [];
-  #work: Promise<void> = Promise.resolve();
-  #isFetching = false;
+  /** Reads, restores and writes, in the order of `#tasks`. */
+  readonly #job: BackgroundJob;
+  #tasks: Task[] = [];
 
   constructor(options: ReplayPointRecorderOptions) {
     this.#options = options;
     this.#interval = options.pointEntries ?? POINT_ENTRIES;
+    // Each task reports its own failure.
+    this.#job = new BackgroundJob({ clock: options.clock, run: () => this.#runTasks(), onFailed: () => null });
   }
 
   /** Starts. The store must be locked by this process, and no commit may be in flight. */
@@ -85,7 +92,8 @@ export class ReplayPointRecorder implements CommitObserver {
     // A shorter ledger has no point.
     const point = size < this.#interval ? null : await cache.point(size);
     this.#due = (point?.size ?? this.#begin.size) + this.#interval;
-    this.#state = size === 0 ? 'following' : 'waiting';
+    this.#mode = size === 0 ? 'following' : 'waiting';
+    this.#job.start(0);
     if (size >= this.#due) this.#startReading(size);
   }
 
@@ -94,12 +102,12 @@ export class ReplayPointRecorder implements CommitObserver {
     this.#catchErrors(() => {
       const appends = logAppendsOf(batch, result);
       if (appends !== null) this.#follow(appends);
-      else if (this.#state !== 'stopped') this.#pauseUntil(Infinity, null);
+      else this.#pauseUntil(Infinity, null);
     });
   }
 
   onEvict(tree: Tree): void {
-    if (this.#state !== 'following') return;
+    if (this.#mode !== 'following') return;
     this.#catchErrors(() => {
       this.#followQueued();
       if (this.#changed.has(tree.tree_id)) this.#place(tree);
@@ -115,9 +123,9 @@ export class ReplayPointRecorder implements CommitObserver {
   }
 
   #follow(appends: LogAppends): void {
-    if (this.#state === 'reading' || this.#state === 'following') this.#queued.push(appends);
-    if (this.#state === 'waiting' && appends.size >= this.#due) this.#startReading(appends.size);
-    if (this.#state !== 'following') return;
+    if (this.#mode !== 'waiting') this.#queued.push(appends);
+    else if (appends.size >= this.#due) this.#startReading(appends.size);
+    if (this.#mode !== 'following') return;
     const isDue = appends.size - this.#point >= this.#interval;
     const [oldest = appends] = this.#queued;
     if (isDue || appends.size - oldest.size >= FOLLOW_ENTRIES) this.#followQueued();
@@ -133,47 +141,60 @@ export class ReplayPointRecorder implements CommitObserver {
    */
   async forget(): Promise<void> {
     this.#pauseUntil(this.#book.size, null);
-    await this.#work;
+    await this.#job.settled();
   }
 
   /** Stops at once: trees in memory may be ahead of the ledger. */
   stop(): void {
-    this.#state = 'stopped';
-    this.#queued = [];
+    this.#job.stop();
+    this.#waitFor(Infinity);
   }
 
   /** Resumes after `stop` from the last point, when work in flight has ended. Does nothing after `close`. */
   restart(): void {
-    if (this.#state !== 'stopped') return;
-    this.#work = this.#work.then(() => {
-      if (this.#isClosed || this.#state !== 'stopped') return;
-      this.#state = 'waiting';
-      this.#reset();
-      this.#due = this.#point + this.#interval;
+    if (!this.#job.isStopped) return;
+    this.#job.restart(0);
+    this.#enqueue(Infinity, () => {
+      this.#waitFor(this.#point + this.#interval);
+      return Promise.resolve();
     });
   }
 
   /** Makes a last point if it saves enough work. Nothing may be committed any more. */
   async close(): Promise<void> {
-    this.#isClosed = true;
-    if (this.#state === 'following') this.#catchErrors(() => this.#followQueued());
-    if (this.#state === 'following' && this.#book.size - this.#point >= Math.min(CLOSE_ENTRIES, this.#interval)) {
-      // No tree is restored any more: a point that would need one is not made.
-      this.#isFetching = true;
+    // No tree is restored any more: a point that would need one is not made.
+    this.#accessTree = null;
+    if (this.#mode === 'following') {
       this.#catchErrors(() => {
-        this.#recordPoint();
+        this.#followQueued();
+        if (this.#book.size - this.#point >= Math.min(CLOSE_ENTRIES, this.#interval)) this.#recordPoint();
       });
     }
-    this.stop();
-    await this.#work;
+    this.#waitFor(Infinity);
+    await this.#job.finish();
+  }
+
+  /** Runs a task after those before it. If it fails, no point is made until an interval after the size `until`. */
+  #enqueue(until: number, run: Task['run']): void {
+    this.#tasks.push({ run, until });
+    this.#job.request(0);
+  }
+
+  async #runTasks(): Promise<null> {
+    for (let task = this.#tasks.shift(); task !== undefined; task = this.#tasks.shift()) {
+      try {
+        await task.run();
+      } catch (error) {
+        this.#pauseUntil(task.until, error);
+      }
+    }
+    return null;
   }
 
   /** Reads from the last point up to `size`; later commits are queued behind it. */
   #startReading(size: number): void {
-    this.#state = 'reading';
-    this.#work = this.#readUpTo(size).catch((error: unknown) => {
-      this.#pauseUntil(size, error);
-    });
+    this.#mode = 'reading';
+    this.#enqueue(size, () => this.#readUpTo(size));
   }
 
   async #readUpTo(size: number): Promise<void> {
@@ -187,23 +208,29 @@ export class ReplayPointRecorder implements CommitObserver {
     this.#reset();
     if (point !== null) this.#book.resumeFrom(point);
     for await (const stored of store.log(this.#point)) {
-      if (this.#state !== 'reading' || stored.log_index >= size) break;
+      if (this.#mode !== 'reading' || stored.log_index >= size) break;
       this.#addEntry(parseStoredEntry(stored), stored.log_index);
       this.#book.advanceTo(stored.log_index + 1, stored.leaf_hash);
     }
-    if (this.#state !== 'reading') return;
+    if (this.#mode !== 'reading') return;
     this.#followQueued();
-    this.#state = 'following';
+    this.#mode = 'following';
   }
 
   /** Makes no point until the log has grown by another interval. */
   #pauseUntil(size: number, error: unknown): void {
-    if (this.#state === 'stopped') return;
-    this.#state = 'waiting';
-    this.#due = size + this.#interval;
-    this.#reset();
+    if (this.#job.isStopped) return;
+    this.#waitFor(size + this.#interval);
     if (error === null) return;
     this.#options.log.warn('replay points could not be stored; a reader can make them', { error });
+  }
+
+  /** Discards what it has followed, until the log has the size `due`. */
+  #waitFor(due: number): void {
+    this.#mode = 'waiting';
+    this.#due = due;
+    this.#queued = [];
+    this.#reset();
   }
 
   #reset(): void {
@@ -211,7 +238,6 @@ export class ReplayPointRecorder implements CommitObserver {
     this.#changed.clear();
     this.#snapshotSizes.clear();
     this.#snapshots = [];
-    this.#queued = this.#state === 'reading' ? this.#queued : [];
   }
 
   #addAppends({ size, placed }: LogAppends): void {
@@ -239,7 +265,7 @@ export class ReplayPointRecorder implements CommitObserver {
       else if (this.#book.tree(tree_id) === null) this.#drop(tree_id);
       else missing.push(tree_id);
     }
-    if (missing.length > 0) this.#fetch(missing);
+    if (missing.length > 0) this.#restore(missing);
     else this.#save();
   }
 
@@ -260,33 +286,27 @@ export class ReplayPointRecorder implements CommitObserver {
     this.#snapshotSizes.delete(tree_id);
   }
 
-  #fetch(missing: readonly string[]): void {
+  /** Restores trees, unless another task is in progress: the next commit finds what is still missing. */
+  #restore(missing: readonly string[]): void {
     const accessTree = this.#accessTree;
-    if (this.#isFetching || accessTree === null) return;
-    this.#isFetching = true;
-    this.#work = (async () => {
+    if (this.#job.isRunning || accessTree === null) return;
+    this.#enqueue(this.#book.size, async () => {
       for (const tree_id of missing) {
         await accessTree(tree_id, (tree) => {
-          if (tree === null || this.#state !== 'following') return;
+          if (tree === null || this.#mode !== 'following') return;
           this.#followQueued();
           this.#place(tree);
         }).catch((error: unknown) => {
           this.#loseTree(tree_id, error);
         });
       }
-    })()
-      .catch((error: unknown) => {
-        this.#pauseUntil(this.#book.size, error);
-      })
-      .finally(() => {
-        this.#isFetching = false;
-      });
+    });
   }
 
   /** The content of this tree was erased: from now on only its entries count, as for readers. */
   #loseTree(tree_id: string, error: unknown): void {
     if (!(error instanceof LedgerError) || error.code !== 'LEDGER_ERASED') throw error;
-    if (this.#state !== 'following') return;
+    if (this.#mode !== 'following') return;
     this.#followQueued();
     this.#book.markUnfoldable(tree_id);
     this.#drop(tree_id);
@@ -297,19 +317,21 @@ export class ReplayPointRecorder implements CommitObserver {
     const snapshots = this.#snapshots.splice(0);
     const after = this.#point === this.#begin.size ? 0 : this.#point;
     this.#point = point.size;
-    this.#work = this.#work
-      .then(() => this.#writePoint(point, snapshots, after))
-      .catch((error: unknown) => {
-        this.#pauseUntil(point.size, error);
-      });
+    this.#enqueue(point.size, () => this.#writePoint(point, snapshots, after));
   }
 
   async #writePoint(point: ReplayPoint, snapshots: readonly HistorySnapshot[], after: number): Promise<void> {
-    if (this.#state === 'following') await new Promise<void>((done) => this.#options.defer(done));
+    if (this.#mode === 'following') await new Promise<void>((done) => this.#options.defer(done));
     const isStored = await this.#options.cache.save(point, snapshots, after);
     // Another caller discarded the earlier points, or is writing: it continues from the stored ones.
     if (!isStored) this.#pauseUntil(point.size, null);
   }
+}
+
+/** Work that follows earlier work, and the size of the ledger that it concerns. */
+interface Task {
+  readonly run: () => Promise<void>;
+  readonly until: number;
 }
 
 /** What a batch added to the log. */

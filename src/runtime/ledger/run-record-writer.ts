@@ -15,6 +15,7 @@ import type { Entry } from '../../core/contract/run/entry.js';
 import { RunRecord } from '../../core/contract/run/run-record.js';
 import { isTerminal } from '../../core/contract/run/run-context.js';
 import { isConforming } from '../../core/contract/validators.js';
+import { BackgroundJob } from '../../engine/background-job.js';
 import { waitAtMost } from '../../engine/timers.js';
 import { InvariantError, LedgerError } from '../../core/errors.js';
 import type { Clock } from '../../engine/ports/clock.js';
@@ -58,102 +59,65 @@ interface PendingRecords extends RecordBatch {
 
 export class RunRecordWriter {
   readonly #options: RunRecordWriterOptions;
-  #state: 'new' | 'open' | 'closing' | 'stopped' = 'new';
-  /** Set at the beginning of `close`: a restart of the engine may end after that. */
-  #isClosed = false;
-  #work: Promise<void> = Promise.resolve();
-  /** Another pass follows the current one; it finds everything that more passes would. */
-  #isNextDue = false;
-  /** Cancels the scheduled start. */
-  #cancelStart: (() => void) | null = null;
-  /** Ends the current pause. */
-  #resume: (() => void) | null = null;
+  readonly #job: BackgroundJob;
   #entriesRead = 0;
   /** When the current stretch started. */
   #stretchStart = 0;
 
   constructor(options: RunRecordWriterOptions) {
     this.#options = options;
+    this.#job = new BackgroundJob({
+      clock: options.clock,
+      run: () => this.#recordAll(),
+      onFailed: (error) => {
+        options.log.warn('run records could not be written now; they can be derived at any time', { error });
+        return null;
+      },
+    });
   }
 
   /** Starts with the trees that earlier processes left. This process must hold the writer lock of the store. */
   open(): void {
-    if (this.#state !== 'new') return;
-    this.#state = 'open';
-    this.#schedule();
+    this.#job.start(0);
   }
 
   /** Reports that a tree has ended and that its end is committed. */
   onTreeEnded(): void {
-    if (this.#state !== 'open' || this.#cancelStart !== null) return;
-    this.#cancelStart = this.#wake(PAUSE_MS, () => {
-      this.#cancelStart = null;
-      this.#schedule();
-    });
+    this.#job.request(PAUSE_MS);
   }
 
   /** Stops at once: nothing can be written any more. Work in flight stops at its next step. */
   stop(): void {
-    this.#enterState('stopped');
+    this.#job.stop();
   }
 
   /** Resumes after `stop` with the trees that are not recorded yet. Does nothing after `close`. */
   restart(): void {
-    if (this.#isClosed || this.#state !== 'stopped') return;
-    this.#state = 'open';
-    this.#schedule();
+    this.#job.restart(0);
   }
 
   /** Writes remaining records without pauses, until a timeout; the next opening writes the rest. */
   async close(): Promise<void> {
-    this.#isClosed = true;
-    if (this.#state !== 'open') return;
-    this.#enterState('closing');
-    this.#schedule();
-    await waitAtMost(this.#options.clock, CLOSE_MS, this.#work);
-    this.stop();
+    if (this.#job.isActive) await waitAtMost(this.#options.clock, CLOSE_MS, this.#job.finish());
+    this.#job.close();
   }
 
   /** Writes all remaining records, however long it takes. */
-  async finish(): Promise<void> {
-    this.#enterState('closing');
-    this.#schedule();
-    await this.#work;
-    this.stop();
+  finish(): Promise<void> {
+    return this.#job.finish();
   }
 
-  #enterState(state: 'closing' | 'stopped'): void {
-    this.#state = state;
-    this.#cancelStart?.();
-    this.#cancelStart = null;
-    this.#resume?.();
-  }
-
-  #schedule(): void {
-    if (this.#isNextDue) return;
-    this.#isNextDue = true;
-    this.#work = this.#work
-      .then(() => this.#recordAll())
-      .catch((error: unknown) => {
-        if (this.#isStopped) return;
-        this.#options.log.warn('run records could not be written now; they can be derived at any time', { error });
-      });
-  }
-
-  async #recordAll(): Promise<void> {
-    this.#isNextDue = false;
+  /** Finds everything that ended before it, also what a failed run has left. */
+  async #recordAll(): Promise<null> {
     const pending: PendingRecords = { records: [], trees: [] };
     this.#stretchStart = this.#options.clock.now();
     for await (const tree of this.#options.store.runRecords.unrecorded()) {
       await this.#recordTree(tree, pending);
-      if (this.#isStopped) return;
+      if (this.#job.isStopped) return null;
       if (pending.records.length + pending.trees.length >= ROWS_PER_SAVE) await this.#save(pending);
     }
     await this.#save(pending);
-  }
-
-  get #isStopped(): boolean {
-    return this.#state === 'stopped';
+    return null;
   }
 
   async #recordTree({ tree_id, place }: EndedTree, pending: PendingRecords): Promise<void> {
@@ -174,7 +138,7 @@ export class RunRecordWriter {
     let seq = 0;
     let records_max = RECORDS_IN_MEMORY_MAX;
     for await (const stored of this.#options.store.tree(tree_id)) {
-      if (this.#isStopped) return null;
+      if (this.#job.isStopped) return null;
       seq += 1;
       await this.#pace();
       if (!isRunEntry(stored)) continue;
@@ -218,23 +182,11 @@ export class RunRecordWriter {
   async #pace(): Promise<void> {
     this.#entriesRead += 1;
     if (this.#entriesRead % ENTRIES_PER_TURN === 0) await this.#yieldTurn();
-    if (this.#entriesRead % ENTRIES_PER_STRETCH !== 0 || this.#state !== 'open') return;
+    if (this.#entriesRead % ENTRIES_PER_STRETCH !== 0) return;
     const { clock } = this.#options;
     const pause_ms = Math.min(PAUSE_FACTOR * (clock.now() - this.#stretchStart), PAUSE_MS_MAX);
-    await new Promise<void>((resume) => {
-      const cancelTimer = this.#wake(Math.max(pause_ms, PAUSE_MS), resume);
-      this.#resume = () => {
-        cancelTimer();
-        resume();
-      };
-    });
-    this.#resume = null;
+    await this.#job.rest(Math.max(pause_ms, PAUSE_MS));
     this.#stretchStart = clock.now();
-  }
-
-  #wake(ms: number, callback: () => void): () => void {
-    const { clock } = this.#options;
-    return clock.wake(clock.now() + ms, callback);
   }
 
   #yieldTurn(): Promise<void> {

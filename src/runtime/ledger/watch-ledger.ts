@@ -8,6 +8,7 @@ import { checkAvailable } from '../../core/contract/artifact-ref.js';
 import { Fold, readContentToFold } from '../../kernel/fold.js';
 import type { InspectionListener, Interpretation } from '../../kernel/interpreter/interpreter.js';
 import { restoreTree, Tree, type TreeSnapshot } from '../../kernel/tree.js';
+import { BackgroundJob } from '../../engine/background-job.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { StoredEntry } from '../../engine/ports/ledger/ledger-store.js';
 import type { Pace, Pause } from '../../engine/ports/pace.js';
@@ -58,31 +59,34 @@ export function watchLedger(
   }: WatchOptions = {},
 ): LedgerWatch {
   const follower = new LedgerFollower(ledger, observe, pace.begin(TURN_MS));
-  let closed = false;
-  let cancelTimer: () => void = () => undefined;
-  let turn: Promise<void> = Promise.resolve();
-  const poll = (): Promise<void> => {
-    turn = turn.then(() => (closed ? undefined : follower.poll(() => closed)));
-    return turn;
-  };
-  const scheduleNext = (): void => {
-    cancelTimer = clock.wake(clock.now() + POLL_MS, () => void poll().then(scheduleNext, stop));
-  };
-  const stop = (error: unknown): void => {
-    closed = true;
-    unsubscribe();
-    onFailure(error);
-  };
-  const unsubscribe = subscribe?.(() => void poll().catch(stop)) ?? (() => undefined);
-  turn = Promise.resolve(from ?? ledger.size()).then((size) => void (follower.next = size));
-  turn.then(scheduleNext, stop);
-  return {
-    caughtUp: poll,
-    close: async () => {
-      closed = true;
+  let failure: { readonly error: unknown } | null = null;
+  const job: BackgroundJob = new BackgroundJob({
+    clock,
+    run: async () => {
+      follower.next ??= from ?? (await ledger.size());
+      await follower.poll(() => job.isStopped);
+      return POLL_MS;
+    },
+    onFailed: (error) => {
+      failure = { error };
+      job.close();
       unsubscribe();
-      cancelTimer();
-      await turn.catch(() => undefined);
+      onFailure(error);
+      return null;
+    },
+  });
+  const unsubscribe = subscribe?.(() => job.request(0)) ?? (() => undefined);
+  job.start(0);
+  return {
+    caughtUp: async () => {
+      job.request(0);
+      await job.settled();
+      if (failure !== null) throw failure.error;
+    },
+    close: async () => {
+      job.close();
+      unsubscribe();
+      await job.settled();
     },
   };
 }
@@ -94,7 +98,8 @@ class LedgerFollower {
   readonly #folds = new Map<string, Fold | null>();
   readonly #evicted = new EvictedTrees();
   readonly #pause: Pause;
-  next = 0;
+  /** The index of the next entry; null before the first poll. */
+  next: number | null = null;
 
   constructor(ledger: WatchedLedger, observe: InspectionListener, pause: Pause) {
     this.#ledger = ledger;
@@ -103,9 +108,10 @@ class LedgerFollower {
   }
 
   async poll(isClosed: () => boolean): Promise<void> {
+    const next = this.next ?? 0;
     const size = await this.#ledger.size();
-    if (this.next >= size) return;
-    for await (const stored of this.#ledger.log(this.next)) {
+    if (next >= size) return;
+    for await (const stored of this.#ledger.log(next)) {
       if (isClosed() || stored.log_index >= size) return;
       await this.#follow(stored);
       this.next = stored.log_index + 1;

@@ -7,6 +7,7 @@ import type { AttachedArtifact, StoredSnapshot, TreeAppend } from '../../engine/
 import { type CaseKeys, CaseKeyGuard } from '../keys/case-keys.js';
 import { tamperedError } from '../ledger/store-errors.js';
 import { createLruMap } from '../../system/lru-map.js';
+import type { CommitRecord } from './commit-records.js';
 import { ByteColumn } from './values/byte-column.js';
 import type { ReaderPool, Row } from './postgres-connection.js';
 import { bytesOf, hexOf, idParameter, integerOf, textOf } from './values/postgres-values.js';
@@ -24,7 +25,7 @@ export interface SealedSnapshot {
   readonly case_id: string | null;
   readonly key_no: number;
   /** Of the text before encryption. */
-  readonly content_sha256: Buffer;
+  readonly content_sha256: string;
   readonly stored: Uint8Array;
 }
 
@@ -63,10 +64,10 @@ export class PostgresContents {
   /** Encrypts a snapshot for the case of its tree. */
   sealSnapshot(append: number, snapshot: StoredSnapshot, case_id: string | null, cases: CaseContents): SealedSnapshot {
     const text = Buffer.from(snapshot.text);
-    const content_sha256 = Buffer.from(sha256(text), 'hex');
+    const content_sha256 = sha256(text);
     const key = case_id === null ? null : this.keys.currentKey(case_id);
     if (case_id !== null) cases.lockCase(case_id, key?.no);
-    const stored = key === null ? text : key.cipher.seal(text, content_sha256);
+    const stored = key === null ? text : key.cipher.seal(text, Buffer.from(content_sha256, 'hex'));
     return { snapshot, append, case_id, key_no: key?.no ?? 0, content_sha256, stored };
   }
 
@@ -124,9 +125,7 @@ export class PostgresContents {
   #contentOf(row: Row): Uint8Array | null {
     const what = `content ${String(row['artifact_no'])}`;
     const hash = hexOf(row, 'sha256', what);
-    const [first, rest] = [bytesOf(row, 'bytes'), bytesOf(row, 'rest')];
-    const stored = first === null || rest === null ? first : Buffer.concat([first, rest]);
-    const bytes = this.#open(row, hash, stored);
+    const bytes = this.#open(row, hash, storedBytesOf(row));
     if (bytes === null) return null;
     if (bytes.byteLength === integerOf(row, 'byte_size', what) && sha256(bytes) === hash) return bytes;
     throw tamperedError(`the content stored as ${hash} is not what it was`);
@@ -156,8 +155,7 @@ export class CaseContents {
   readonly #keys: CaseKeys;
   readonly #knownNo: (name: string) => number;
   readonly #places = new Map<string, number>();
-  readonly #attached: AttachedArtifact[] = [];
-  readonly #keyNos: number[] = [];
+  readonly #records: CommitRecord<'commit_content'>[] = [];
   readonly #bytes = new ByteColumn();
   readonly #cases = new Map<string, number>();
 
@@ -171,12 +169,13 @@ export class CaseContents {
     return [...this.#places.keys()];
   }
 
-  /** The cases of the batch; 0 is the key of one without content. */
-  get caseIds(): readonly string[] {
-    return [...this.#cases.keys()];
+  /** The cases of the batch. */
+  get cases(): readonly CommitRecord<'commit_case'>[] {
+    return [...this.#cases].map(([case_id, key_no]) => ({ case_id, key_no }));
   }
-  get caseKeys(): readonly number[] {
-    return [...this.#cases.values()];
+
+  get records(): readonly CommitRecord<'commit_content'>[] {
+    return this.#records;
   }
 
   lockCase(case_id: string, key_no = 0): void {
@@ -184,8 +183,7 @@ export class CaseContents {
   }
 
   /** Adds a content, unless the batch has it already. @returns its position */
-  add(attached: AttachedArtifact): number {
-    const { artifact, sha256: hash } = attached;
+  add({ artifact, sha256: hash }: AttachedArtifact): number {
     const { case_id, kind, bytes } = artifact;
     const key = case_id === null ? null : this.#keys.currentKey(case_id);
     if (case_id !== null) this.lockCase(case_id, key?.no);
@@ -193,38 +191,38 @@ export class CaseContents {
     const place = this.#places.get(name);
     if (place !== undefined) return place;
     this.#places.set(name, this.#places.size + 1);
-    this.#attached.push(attached);
-    this.#keyNos.push(key?.no ?? 0);
-    const stored = this.#knownNo(name) > 0 ? NOTHING : (key?.cipher.seal(bytes, Buffer.from(hash, 'hex')) ?? bytes);
-    this.#bytes.add(stored);
+    const known_no = this.#knownNo(name);
+    const stored = known_no > 0 ? NOTHING : (key?.cipher.seal(bytes, Buffer.from(hash, 'hex')) ?? bytes);
+    const { at: stored_at, bytes: stored_bytes } = this.#bytes.add(stored);
+    const [byte_size, key_no] = [bytes.byteLength, key?.no ?? 0];
+    this.#records.push({ known_no, case_id, sha256: hash, kind, byte_size, key_no, stored_at, stored_bytes });
     return this.#places.size;
   }
 
-  parameters(): readonly unknown[] {
-    return [
-      this.names.map(this.#knownNo),
-      this.#attached.map(({ artifact }) => artifact.case_id),
-      this.#attached.map(({ artifact }) => artifact.kind),
-      this.#attached.map(({ artifact }) => artifact.bytes.byteLength),
-      this.#keyNos,
-      this.#bytes.at,
-      this.#bytes.lengths,
-      Buffer.from(this.#attached.map(({ sha256: hash }) => hash).join(''), 'hex'),
-      this.#bytes.toBuffer(),
-    ];
+  /** The bytes of all contents that the ledger does not have yet. */
+  toBuffer(): Buffer {
+    return this.#bytes.toBuffer();
   }
 }
 
 const NOTHING = new Uint8Array();
+
+/** The bytes of a content as they are stored, from the columns `bytes` and `rest`; null if they were erased. */
+export function storedBytesOf(row: Row): Buffer | null {
+  const [first, rest] = [bytesOf(row, 'bytes'), bytesOf(row, 'rest')];
+  return first === null || rest === null ? first : Buffer.concat([first, rest]);
+}
 
 const COLUMNS = 'a.artifact_no, a.case_id, a.sha256, a.kind, a.byte_size, a.key_no';
 const REST = `(SELECT string_agg(c.bytes, ''::bytea ORDER BY c.chunk_no) FROM artifact_chunks c
   WHERE c.artifact_no = a.artifact_no) AS rest`;
 const SMALL_CONTENTS = `SELECT ${COLUMNS}, CASE WHEN a.byte_size <= ${SMALL_BYTES_MAX} THEN a.bytes END AS bytes,
   a.byte_size > ${SMALL_BYTES_MAX} AS omitted, NULL AS rest FROM artifacts a WHERE a.artifact_no = ANY ($1::bigint[])`;
-const LARGE_CONTENT = `SELECT ${COLUMNS}, a.bytes, ${REST} FROM artifacts a WHERE a.artifact_no = $1`;
+/** The columns of a whole content in the table `a`. */
+export const CONTENT_COLUMNS = `${COLUMNS}, a.bytes, ${REST}`;
+const LARGE_CONTENT = `SELECT ${CONTENT_COLUMNS} FROM artifacts a WHERE a.artifact_no = $1`;
 /** The last one: earlier ones may have been erased before the case was used again. */
-const CONTENT_BY_HASH = `SELECT ${COLUMNS}, a.bytes, ${REST} FROM artifacts a
+const CONTENT_BY_HASH = `SELECT ${CONTENT_COLUMNS} FROM artifacts a
   WHERE a.sha256 = $1 AND a.case_id IS NOT DISTINCT FROM $2 ORDER BY a.artifact_no DESC LIMIT 1`;
 
 function kindOf(row: Row): ArtifactKind {

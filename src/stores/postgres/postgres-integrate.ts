@@ -4,8 +4,9 @@ import { errorCode } from '../../system/error-code.js';
 import { ByteColumn } from './values/byte-column.js';
 import { asLedgerError, isServerAnswer, type ReaderPool } from './postgres-connection.js';
 
-const INTEGRATE = 'SELECT integrate_appends($1, $2, $3, $4, $5, $6, $7, $8, $9) AS integrated';
-/** SQLSTATE of an integration that does not continue the log (postgres-functions.ts). */
+const INTEGRATE = `SELECT integrate_appends(p_size_before => $1, p_trees => $2, p_seqs => $3, p_counts => $4,
+  p_leaf_at => $5, p_leaves => $6, p_size => $7, p_root => $8, p_frontier => $9) AS integrated`;
+/** SQLSTATE of an integration that does not continue the log (sql/integrate.sql). */
 const NOT_NEXT = 'TP001';
 
 /** See `LogStore.integrate`. Any connection may do it: the function compares the size of the log first. */

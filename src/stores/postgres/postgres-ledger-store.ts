@@ -2,7 +2,7 @@
 // them into the log. Any process can read the ledger. Only the process that holds the writer lock writes.
 //
 // Reads use connections of their own, so that they do not wait for commits (postgres-connection.ts). How a batch is
-// committed: postgres-writer.ts. The tables and their guards: postgres-schema.ts.
+// committed: postgres-writer.ts. The tables and functions: sql/.
 
 import { resolve } from 'node:path';
 import type { StoredArtifact } from '../../core/contract/artifact-ref.js';
@@ -58,8 +58,7 @@ import {
 import { inOrder, type PostgresContents } from './postgres-contents.js';
 import { openContents } from './keys/postgres-key-proof.js';
 import { readMarks } from './postgres-marks.js';
-import { readLabelVersion } from './workers/postgres-labels.js';
-import { readQuotas } from './workers/postgres-quotas.js';
+import { readLabelVersion, readQuotas } from './workers/postgres-quotas.js';
 import { openHeadTable, type PostgresHeadTable } from './workers/postgres-head-table.js';
 import { readRotations } from './workers/check-rotations.js';
 import { rotationGate } from './workers/postgres-rotation.js';

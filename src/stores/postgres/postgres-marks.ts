@@ -1,15 +1,26 @@
 // Marks as rows: unique by the root run or tree, and a name.
 
-import type { InputMark, MarkKey, ProposalMark } from '../../engine/ports/ledger/ledger-store.js';
+import { parseOwnJson } from '../../core/contract/json.js';
+import type { InputKey, InputMark, MarkKey, ProposalMark } from '../../engine/ports/ledger/ledger-store.js';
 import { checkProposalId } from '../ledger/check-batch.js';
 import { tamperedError } from '../ledger/store-errors.js';
 import type { ReaderPool, Row } from './postgres-connection.js';
 import { integerOf, textOf } from './values/postgres-values.js';
 
-export const proposalName = (proposal_id: string): string => `p${proposal_id}`;
+const proposalName = (proposal_id: string): string => `p${proposal_id}`;
 
 /** As JSON: the caller chooses the id, and PostgreSQL stores neither U+0000 nor half of a surrogate pair. */
-export const inputName = (input_id: string): string => `i${JSON.stringify(input_id)}`;
+const inputName = (input_id: string): string => `i${JSON.stringify(input_id)}`;
+
+/** A mark as a row of the table. */
+export function markRow(mark: InputMark | ProposalMark) {
+  if ('input_id' in mark) {
+    const { tree_id, input_id, seq } = mark;
+    return { scope: tree_id, name: inputName(input_id), seq, run_id: null, step_index: null, payload_sha256: null };
+  }
+  const { root_run_id, proposal_id, seq, run_id, step_index, payload_sha256 } = mark;
+  return { scope: root_run_id, name: proposalName(proposal_id), seq, run_id, step_index, payload_sha256 };
+}
 
 const MARKS = {
   name: 'turnpike_marks',
@@ -32,6 +43,24 @@ export async function readMarks(
     const row = found.get(place);
     return row === undefined ? null : markOf(key, row);
   });
+}
+
+/** The mark in a row with all columns. @throws LedgerError LEDGER_TAMPERED */
+export function markOfRow(row: Row): InputMark | ProposalMark {
+  const [scope, name] = [textOf(row, 'scope', 'a mark'), textOf(row, 'name', 'a mark')];
+  return markOf(inputKeyOf(scope, name) ?? { root_run_id: scope, proposal_id: name.slice(1) }, row);
+}
+
+/** See `inputName`. @returns null for the name of a proposal */
+function inputKeyOf(tree_id: string, name: string): InputKey | null {
+  if (name.startsWith('p')) return null;
+  try {
+    const input_id: unknown = parseOwnJson(name.slice(1));
+    if (typeof input_id === 'string') return { tree_id, input_id };
+  } catch {
+    // Falls through to the error below: this store did not write such a name.
+  }
+  throw tamperedError(`a mark has an invalid name: ${name}`);
 }
 
 function markOf(key: MarkKey, row: Row): InputMark | ProposalMark {

@@ -1,204 +1,50 @@
-// The tables of a ledger in PostgreSQL (postgres-migrations.ts creates them).
-//
-// Rows of `blocks`, `log`, `marks`, `artifacts` and `artifact_chunks` are never changed or removed: triggers refuse it.
-// The one exception is erasure, which replaces the bytes of a content by null. Triggers cost nothing on insertion.
+// The tables and functions of a ledger in PostgreSQL: the files of the folder sql, and the constants that they share
+// with this code. Errors of the functions have SQLSTATEs of their own: TP001, an integration that does not continue the
+// log; TP002, a change of records that never change; TP003, a change of rows that never change.
+
+import { readFileSync } from 'node:fs';
+import { InvariantError } from '../../core/errors.js';
+import { packageFile } from '../../system/package-files.js';
+import { CREATE_RECORD_TYPES } from './commit-records.js';
 
 /** Contents are stored in pieces of this many bytes. */
 export const CHUNK_BYTES = 1_024 * 1_024;
+
+/** The first number of the advisory lock of a worker; the second is its number. */
+export const WORKER_LOCK = 0x54505046;
+
+/** The channel on which a ledger announces that it has grown, as an SQL expression. */
+export const CHANNEL = `'turnpike_' || 'head'::regclass::oid`;
 
 /** Tables whose rows never change. */
 export const APPEND_ONLY_TABLES = ['blocks', 'log', 'marks'] as const;
 /** Tables whose rows never change, except that an erasure removes their bytes. */
 export const ERASABLE_TABLES = ['artifacts', 'artifact_chunks'] as const;
 
-/** Names compare by their bytes, whatever the collation of the database. */
-const NAME = 'text COLLATE "C"';
-
-const TABLES = `
-  -- Tables from before formats began again at 1 have a column format here, and none of these ever has (decision 0090).
-  -- rotations counts the rotations of the key of the ledger that have begun; is_rotating: one is not finished.
-  CREATE TABLE meta (
-    one boolean PRIMARY KEY DEFAULT true CHECK (one),
-    ledger_format integer NOT NULL,
-    epoch bigint NOT NULL DEFAULT 0,
-    rotations integer NOT NULL DEFAULT 0,
-    is_rotating boolean NOT NULL DEFAULT false
-  );
-  -- The key folder that the ledger belongs to.
-  CREATE TABLE installation (
-    one boolean PRIMARY KEY DEFAULT true CHECK (one),
-    ledger_id text NOT NULL,
-    vkey text NOT NULL,
-    volume_id text NOT NULL
-  );
-  CREATE TABLE head (
-    one boolean PRIMARY KEY DEFAULT true CHECK (one),
-    size bigint NOT NULL,
-    root bytea NOT NULL,
-    frontier bytea NOT NULL
-  );
-  -- The number of the last destroyed key of each case: nothing is stored under it any more. The label and the
-  -- reservations have versions, which the commits that depend on them name. The reserved amounts are what all changes of
-  -- the case have ever reserved, whole.
-  CREATE TABLE cases (
-    case_id ${NAME} PRIMARY KEY,
-    erased_key integer NOT NULL DEFAULT 0,
-    quota_version text NOT NULL DEFAULT '',
-    label_version bigint NOT NULL DEFAULT 0,
-    reserved_bytes bigint NOT NULL DEFAULT 0,
-    reserved_files bigint NOT NULL DEFAULT 0
-  );
-  -- What decided changes may add to the sandbox of their case, until their step is recorded. The whole amount counts
-  -- once another change affects one of the paths.
-  CREATE TABLE reservations (
-    case_id ${NAME} NOT NULL,
-    reservation_key ${NAME} NOT NULL,
-    tree_id ${NAME} NOT NULL,
-    run_id ${NAME} NOT NULL,
-    paths text[] NOT NULL,
-    bytes bigint NOT NULL,
-    files bigint NOT NULL,
-    whole_bytes bigint NOT NULL,
-    whole_files bigint NOT NULL,
-    PRIMARY KEY (case_id, reservation_key)
-  );
-  CREATE INDEX reservations_of_tree ON reservations (tree_id, run_id);
-  CREATE TABLE trees (
-    tree_id ${NAME} PRIMARY KEY,
-    opened bigint NOT NULL,
-    case_id ${NAME},
-    head_seq integer NOT NULL DEFAULT 0,
-    head_hash bytea,
-    ended boolean NOT NULL DEFAULT false,
-    unfinished boolean NOT NULL DEFAULT true,
-    wake_at text
-  ) WITH (fillfactor = 70);
-  CREATE INDEX trees_of_case ON trees (case_id, opened);
-  CREATE INDEX trees_open ON trees (opened) WHERE NOT ended;
-  CREATE INDEX trees_waking ON trees (wake_at COLLATE "C") WHERE NOT ended AND wake_at IS NOT NULL;
-  -- One row for each append. The texts of its entries are separated by newlines, its types by blanks. The texts of a
-  -- usual append have 2 to 3 kB when they are compressed. Up to the target they stay in their row: otherwise each would
-  -- need rows and an index entry in a second table.
-  CREATE TABLE blocks (
-    tree_id ${NAME} NOT NULL,
-    seq integer NOT NULL,
-    commit_no bigint NOT NULL,
-    types text NOT NULL,
-    leaf_hashes bytea NOT NULL,
-    text_bytes integer NOT NULL,
-    texts text COMPRESSION lz4 NOT NULL,
-    artifact_entries integer[],
-    artifact_nos bigint[],
-    PRIMARY KEY (tree_id, seq)
-  ) WITH (toast_tuple_target = 8160);
-  CREATE TABLE pending (
-    commit_no bigint NOT NULL UNIQUE,
-    tree_id ${NAME} NOT NULL,
-    seq integer NOT NULL,
-    since timestamptz NOT NULL DEFAULT clock_timestamp(),
-    PRIMARY KEY (tree_id, seq)
-  );
-  -- One row for each append: the log index of its first entry.
-  CREATE TABLE log (
-    log_index bigint PRIMARY KEY,
-    tree_id ${NAME} NOT NULL,
-    seq integer NOT NULL,
-    UNIQUE (tree_id, seq)
-  );
-  CREATE INDEX log_first ON log (log_index) WHERE seq = 0;
-  -- The bytes of a content are encrypted with the key of its case; key_no is 0 for content without a case. Bytes above
-  -- one chunk are in artifact_chunks. Null bytes were erased.
-  CREATE TABLE artifacts (
-    artifact_no bigint PRIMARY KEY,
-    case_id ${NAME},
-    sha256 bytea NOT NULL,
-    kind text NOT NULL,
-    byte_size bigint NOT NULL,
-    key_no integer NOT NULL,
-    bytes bytea
-  );
-  ALTER TABLE artifacts ALTER bytes SET STORAGE EXTERNAL;
-  CREATE INDEX artifacts_by_hash ON artifacts (sha256, artifact_no);
-  CREATE INDEX artifacts_of_case ON artifacts (case_id, key_no) WHERE case_id IS NOT NULL;
-  CREATE TABLE artifact_chunks (
-    artifact_no bigint NOT NULL,
-    chunk_no integer NOT NULL,
-    bytes bytea,
-    PRIMARY KEY (artifact_no, chunk_no)
-  );
-  ALTER TABLE artifact_chunks ALTER bytes SET STORAGE EXTERNAL;
-  CREATE TABLE marks (
-    scope ${NAME} NOT NULL,
-    name ${NAME} NOT NULL,
-    seq integer NOT NULL,
-    run_id text,
-    step_index integer,
-    payload_sha256 text,
-    PRIMARY KEY (scope, name)
-  );
-  -- A cache: the state of a tree, encrypted like content. content_sha256 is the hash of the text before encryption.
-  CREATE TABLE snapshots (
-    tree_id ${NAME} PRIMARY KEY,
-    seq integer NOT NULL,
-    mac text NOT NULL,
-    case_id ${NAME},
-    key_no integer NOT NULL,
-    content_sha256 bytea NOT NULL,
-    bytes bytea NOT NULL
-  );
-  ALTER TABLE snapshots ALTER bytes SET COMPRESSION lz4;
-  CREATE INDEX snapshots_of_case ON snapshots (case_id);
-  CREATE TABLE unrecorded_trees (
-    place bigint PRIMARY KEY,
-    tree_id ${NAME} NOT NULL UNIQUE
-  );
-  CREATE TABLE recorded_trees (
-    tree_id ${NAME} PRIMARY KEY,
-    recorded bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
-    seq integer NOT NULL
-  );
-  CREATE TABLE run_records (
-    tree_id ${NAME} NOT NULL,
-    run_id ${NAME} NOT NULL,
-    record text COMPRESSION lz4 NOT NULL,
-    PRIMARY KEY (tree_id, run_id)
-  );
-  CREATE SEQUENCE opened_numbers;
-  CREATE SEQUENCE commit_numbers;
-  CREATE SEQUENCE artifact_numbers;`;
-
-const GUARDS = `
-  CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $body$
-  BEGIN
-    RAISE EXCEPTION 'rows of % are never changed or removed', TG_TABLE_NAME USING ERRCODE = 'TP003';
-  END $body$;
-  CREATE FUNCTION refuse_change_except_erasure() RETURNS trigger LANGUAGE plpgsql AS $body$
-  BEGIN
-    OLD.bytes := NULL;
-    IF NEW IS DISTINCT FROM OLD THEN
-      RAISE EXCEPTION 'rows of % are never changed, only erased', TG_TABLE_NAME USING ERRCODE = 'TP003';
-    END IF;
-    RETURN NEW;
-  END $body$;
-  ${APPEND_ONLY_TABLES.map(
-    (table) => `
-  CREATE TRIGGER guard_rows BEFORE UPDATE OR DELETE ON ${table} FOR EACH ROW EXECUTE FUNCTION refuse_change();
-  CREATE TRIGGER guard_table BEFORE TRUNCATE ON ${table} FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();`,
-  ).join('')}
-  ${ERASABLE_TABLES.map(
-    (table) => `
-  CREATE TRIGGER guard_changes BEFORE UPDATE ON ${table}
-    FOR EACH ROW EXECUTE FUNCTION refuse_change_except_erasure();
-  CREATE TRIGGER guard_rows BEFORE DELETE ON ${table} FOR EACH ROW EXECUTE FUNCTION refuse_change();
-  CREATE TRIGGER guard_table BEFORE TRUNCATE ON ${table} FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();`,
-  ).join('')}`;
-
 /** The number of triggers that guard the tables. */
 export const GUARDS_COUNT = 2 * APPEND_ONLY_TABLES.length + 3 * ERASABLE_TABLES.length;
 
-const FIRST_ROWS = `
-  INSERT INTO meta (ledger_format) VALUES (0);
-  INSERT INTO head (size, root, frontier) VALUES (0, sha256(''), '');`;
+const FILES = ['tables', 'guards', 'workers', 'quotas', 'commit', 'integrate', 'run-records'] as const;
 
-/** Creates the tables of an empty ledger, with their guards. */
-export const CREATE_TABLES = `${TABLES}\n${GUARDS}\n${FIRST_ROWS}`;
+const quoted = (names: readonly string[]): string => names.map((name) => `'${name}'`).join(', ');
+
+/** What `${NAME}` stands for in the files. */
+const CONSTANTS: Readonly<Record<string, string>> = {
+  CHUNK_BYTES: String(CHUNK_BYTES),
+  WORKER_LOCK: String(WORKER_LOCK),
+  CHANNEL,
+  APPEND_ONLY_TABLES: quoted(APPEND_ONLY_TABLES),
+  ERASABLE_TABLES: quoted(ERASABLE_TABLES),
+};
+
+/** Creates the tables of an empty ledger, with their guards, and the functions. */
+export const createLedgerSql = (): string => [CREATE_RECORD_TYPES, ...FILES.map(readSql)].join('\n');
+
+function readSql(name: string): string {
+  const text = readFileSync(packageFile(`src/stores/postgres/sql/${name}.sql`), 'utf8');
+  return text.replace(/\$\{(\w+)\}/g, (_, constant: string) => {
+    const value = CONSTANTS[constant];
+    if (value === undefined) throw new InvariantError(`${name}.sql names an unknown constant: ${constant}`);
+    return value;
+  });
+}

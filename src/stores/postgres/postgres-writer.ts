@@ -22,15 +22,13 @@ import { unavailableError, writerReplacedError } from '../ledger/store-errors.js
 import type { QueryConfig } from 'pg';
 import type { ProcessIdentity } from '../../system/process-identity.js';
 import { createLruMap } from '../../system/lru-map.js';
-import { commitParameters } from './postgres-batch.js';
+import { commitParameters, commitQuery, sharedCommitQuery, type CommitParameters } from './postgres-batch.js';
 import { asLedgerError, isServerAnswer, isTransient, type ReaderPool, type Row } from './postgres-connection.js';
 import { integrateAppends } from './postgres-integrate.js';
 import type { CaseContents, PostgresContents, SealedSnapshot } from './postgres-contents.js';
 import { eraseCase } from './postgres-erase-case.js';
 import { bindKeyFolder, proveCaseKeys } from './keys/postgres-key-proof.js';
 import type { PostgresReader } from './postgres-reader.js';
-import { sharedParameters } from './workers/postgres-leases.js';
-import { SHARED_PARAMETERS } from './postgres-shared-functions.js';
 import { integersOf } from './values/postgres-values.js';
 import { inTransaction, type LockMode, type SendStatement, type WriterSession } from './writer-session.js';
 
@@ -38,29 +36,20 @@ import { inTransaction, type LockMode, type SendStatement, type WriterSession } 
 const TREES_MAX = 10_000;
 /** How often a commit is sent that the server could not execute now. */
 const ATTEMPTS_MAX = 3;
-const COMMIT_PARAMETERS = 47;
-
-const COMMIT = {
-  name: 'turnpike_commit',
-  text: `SELECT * FROM commit_batch(${Array.from({ length: COMMIT_PARAMETERS }, (_, n) => `$${n + 1}`).join()})`,
-};
-const COMMIT_SHARED = {
-  name: 'turnpike_commit_shared',
-  text: `SELECT * FROM commit_shared(${Array.from({ length: SHARED_PARAMETERS }, (_, n) => `$${n + 1}`).join()})`,
-};
 /** A worker that stops while it holds the locks loses them after this time, in ms. */
 const LOCKED_IDLE_MS = '3000';
 const LOCK_TREES = `SELECT set_config('idle_in_transaction_session_timeout', $1, true), count(*)
   FROM (SELECT FROM trees WHERE tree_id = ANY ($2::text[]) ORDER BY tree_id FOR UPDATE) AS locked`;
 const LOCK_CASES = `SELECT FROM cases WHERE case_id IN (SELECT case_id FROM trees WHERE tree_id = ANY ($1::text[]))
   ORDER BY case_id FOR UPDATE`;
-const SAVE_RECORDS = 'SELECT save_run_records($1, $2, $3, $4, $5, $6, $7) AS saved';
+const SAVE_RECORDS = `SELECT save_run_records(p_epoch => $1, p_shared => $2, p_trees => $3, p_runs => $4, p_records => $5,
+  p_recorded => $6, p_seqs => $7) AS saved`;
 
 /** A batch as parameters of its commit. */
 interface PreparedBatch {
   readonly batch: Batch;
   readonly contents: CaseContents;
-  readonly parameters: readonly unknown[];
+  readonly parameters: CommitParameters;
 }
 
 export interface WriterParts {
@@ -161,7 +150,9 @@ export class PostgresWriter {
 
   /** See `LedgerStore.commit`. */
   async commit(batch: Batch): Promise<CommitResult> {
-    const statuses = await this.#send(batch, true);
+    const prepared = await this.#prepare(batch);
+    const rows = await this.#call(commitQuery(batch.epoch, prepared.parameters));
+    const statuses = this.#finish(prepared, rows);
     if (statuses.includes('conflict')) throw writerReplacedError('a tree has other entries');
     if (!statuses.includes('present')) return { head: null, first_log_indexes: null };
     // The batch was sent again: it may be integrated by now.
@@ -172,9 +163,8 @@ export class PostgresWriter {
 
   /** See `SharedLedgerStore.commitTrees`. */
   async commitTrees(batch: SharedBatch): Promise<readonly AppendStatus[]> {
-    const prepared = await this.#prepare({ epoch: batch.worker_id, trees: batch.trees }, false);
-    const values = sharedParameters(batch, prepared.parameters);
-    return this.#finish(prepared, await this.#call({ ...COMMIT_SHARED, values }));
+    const prepared = await this.#prepare({ epoch: batch.worker_id, trees: batch.trees });
+    return this.#finish(prepared, await this.#call(sharedCommitQuery(batch, prepared.parameters)));
   }
 
   /** See `SharedLedgerStore.commitLocked`. */
@@ -189,9 +179,8 @@ export class PostgresWriter {
           const batch = await decide();
           made.push(batch);
           if (batch.trees.length === 0) return { batch, prepared: null, rows: [] };
-          const prepared = await this.#prepare({ epoch: batch.worker_id, trees: batch.trees }, false);
-          const values = sharedParameters(batch, prepared.parameters);
-          return { batch, prepared, rows: await send({ ...COMMIT_SHARED, values }) };
+          const prepared = await this.#prepare({ epoch: batch.worker_id, trees: batch.trees });
+          return { batch, prepared, rows: await send(sharedCommitQuery(batch, prepared.parameters)) };
         }),
       );
       // After the end of the transaction: a rollback must not leave contents remembered that are not stored.
@@ -205,12 +194,7 @@ export class PostgresWriter {
     }
   }
 
-  async #send(batch: Batch, allOrNothing: boolean): Promise<readonly AppendStatus[]> {
-    const prepared = await this.#prepare(batch, allOrNothing);
-    return this.#finish(prepared, await this.#call({ ...COMMIT, values: [...prepared.parameters] }));
-  }
-
-  async #prepare(batch: Batch, allOrNothing: boolean): Promise<PreparedBatch> {
+  async #prepare(batch: Batch): Promise<PreparedBatch> {
     checkBatch(batch);
     this.#refuseFailed();
     if (this.#epoch === null) throw writerReplacedError('the ledger was reopened: acquire it again');
@@ -222,7 +206,7 @@ export class PostgresWriter {
       const case_id = append.opened === null ? await this.#caseOf(append.tree_id) : append.opened.case_id;
       snapshots.push(this.#parts.contents.sealSnapshot(at, append.snapshot, case_id, contents));
     }
-    return { batch, contents, parameters: commitParameters(batch, allOrNothing, contents, snapshots) };
+    return { batch, contents, parameters: commitParameters(batch, contents, snapshots) };
   }
 
   #finish({ batch, contents }: PreparedBatch, [row = {}]: readonly Row[]): readonly AppendStatus[] {

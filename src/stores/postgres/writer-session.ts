@@ -18,7 +18,7 @@ import { COPIED_TABLE, copiedError } from './copy/copied-ledger.js';
 import { requireNewestFormat } from '../ledger/migrations.js';
 import { FORMAT_VERSION } from './formats/postgres-migrations.js';
 import { checkRotations, ROTATION_COLUMNS } from './workers/check-rotations.js';
-import { WORKER_LOCK } from './postgres-shared-functions.js';
+import { WORKER_LOCK } from './postgres-schema.js';
 import { asLedgerError, connect, isServerAnswer, type PostgresPlace, type Row } from './postgres-connection.js';
 
 /** The first number of the advisory lock; the second is the table meta of the ledger. */

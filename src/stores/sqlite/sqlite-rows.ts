@@ -63,12 +63,19 @@ export interface BlockRow {
   readonly texts: Buffer;
 }
 
+/** What a block contains of a sealed entry. */
+interface TypedText {
+  readonly text: string;
+  readonly leaf_hash: string;
+  readonly entry: { readonly type: string };
+}
+
 /**
  * Splits an append, which begins at `log_index` of the log, into blocks.
  * @param attached the numbers of the artifacts, by the position of their entry
  */
 export function blocksOf(
-  { tree_id, from, entries }: TreeAppend,
+  { tree_id, from, entries }: Pick<TreeAppend, 'tree_id' | 'from'> & { readonly entries: readonly TypedText[] },
   log_index: number,
   attached: AttachedArtifactNumbers = NO_NUMBERS,
 ): readonly Block[] {

@@ -73,6 +73,15 @@ export async function copyRegularFile(from: string, to: string): Promise<void> {
   }
 }
 
+/** Like `copyRegularFile`; does nothing if `from` does not exist. */
+export async function copyFileIfThere(from: string, to: string): Promise<void> {
+  try {
+    await copyRegularFile(from, to);
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error;
+  }
+}
+
 /** Removes a file or folder, if it is there. */
 export const removeAll = (path: string): Promise<void> => rm(path, { recursive: true, force: true });
 

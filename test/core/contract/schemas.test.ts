@@ -1,30 +1,19 @@
-// The published JSON Schemas (policies/contract/v1/schemas) are generated from src/core/contract, and this is the
-// generator. Compare: any test run. Freeze, after a deliberate change of the contract:
-//   TURNPIKE_WRITE_SCHEMAS=1 npm test -- test/core/contract/schemas
+// The published JSON Schemas are those of the contract. After a deliberate change of the contract,
+// `npm run generate -- schemas` writes them.
 
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { ACTION_NAMES } from '../../../src/core/contract/policy/catalogue.js';
 import { ENTRY_TYPES } from '../../fixtures/features.js';
 import { jsonSchemaOf } from '../../../src/core/contract/core-schema-documents.js';
 import { SCHEMA_DOCUMENTS } from '../../../src/published/schema-documents.js';
-import { readStrictYaml, toYaml } from '../../../src/core/policy/files/strict-yaml.js';
+import { readStrictYaml } from '../../../src/core/policy/files/strict-yaml.js';
+import { schemaFiles } from '../../../tools/generate/schemas.js';
 import { CONTRACT_DIR } from '../../fixtures/shipped-policy.js';
 
 const SCHEMAS = join(CONTRACT_DIR, 'schemas');
-const HEADER = '# Generated from src/core/contract by test/core/contract/schemas.test.ts. Do not edit.\n';
-
-const fileOf = (name: string): string => `${name}.schema.yaml`;
-const generated = new Map(
-  SCHEMA_DOCUMENTS.map((document) => [fileOf(document.name), HEADER + toYaml(jsonSchemaOf(document))]),
-);
-
-if (process.env['TURNPIKE_WRITE_SCHEMAS'] === '1') {
-  mkdirSync(SCHEMAS, { recursive: true });
-  for (const file of readdirSync(SCHEMAS)) if (!generated.has(file)) rmSync(join(SCHEMAS, file));
-  for (const [file, text] of generated) writeFileSync(join(SCHEMAS, file), text);
-}
+const generated = schemaFiles();
 
 test.each([...generated.keys()])('S4-02 the published schema equals the contract, byte for byte: %s', (file) => {
   expect(readFileSync(join(SCHEMAS, file), 'utf8')).toBe(generated.get(file));
@@ -62,7 +51,7 @@ test.each([...generated])('the YAML of %s reads back as the schema', (file, text
     parts_max: 100_000,
   });
   expect(problems).toEqual([]);
-  const source = SCHEMA_DOCUMENTS.find(({ name }) => fileOf(name) === file)!;
+  const source = SCHEMA_DOCUMENTS.find(({ name }) => `${name}.schema.yaml` === file)!;
   expect(JSON.parse(JSON.stringify(document!.data))).toEqual(jsonSchemaOf(source));
 });
 

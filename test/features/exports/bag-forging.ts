@@ -1,5 +1,6 @@
 // Shared by the tests of bags with a proof: the parts of a bag, changed, and the bag signed again.
 
+import { afterAll, beforeAll } from '@jest/globals';
 import { openBagFolder } from '../../../src/features/exports/bag/bag-folder.js';
 import type { BagProof } from '../../../src/core/contract/evidence/bag-proof.js';
 import { canonicalJson } from '../../../src/core/contract/json.js';
@@ -10,17 +11,40 @@ import { notePrivateKey, noteSigner, signNote, type NoteSigner } from '../../../
 import { manifestHash } from '../../../src/features/exports/bag-manifest.js';
 import type { ExportBagReport } from '../../../src/features/exports/verify/bag-report.js';
 import { verifyExportBag } from '../../../src/features/exports/verify/verify-export-bag.js';
-import { writeFiles, sealed, type Files } from './material.js';
+import {
+  assembleBundle,
+  exportRequested,
+  filesOf,
+  ledgerOf,
+  place,
+  requestFor,
+  sealed,
+  SECOND,
+  STORY,
+  writeFiles,
+  type Files,
+} from './material.js';
 
 export const signerOf = (name: string, seed: number): NoteSigner =>
   noteSigner(notePrivateKey(name, Buffer.alloc(32, seed))!)!;
 export const signer = signerOf('turnpike/of-the-tests', 1);
 export const stranger = signerOf('turnpike/of-the-tests', 2);
 
-/** Verifies a bag as a folder of its own, by default with the key of the ledger. */
-export function verifierIn(at: (name: string) => string) {
+/**
+ * A bag with a proof, in the folder `good` of a directory that is removed after the tests of the file. `verified`
+ * verifies a bag as a folder of its own, by default with the key of the ledger.
+ */
+export function signedBag() {
+  const { at, remove } = place();
+  let good: Files = {};
+  beforeAll(async () => {
+    const store = await ledgerOf([...STORY, exportRequested(SECOND)]);
+    await assembleBundle(store, requestFor(at('good'), { approvals: [] }), { signer });
+    good = filesOf(at('good'));
+  });
+  afterAll(remove);
   let drawn = 0;
-  return async (files: Files, key: NoteSigner | null = signer): Promise<ExportBagReport> => {
+  const verified = async (files: Files, key: NoteSigner | null = signer): Promise<ExportBagReport> => {
     const folder = at(`bag-${(drawn += 1)}`);
     writeFiles(folder, files);
     const tree = openBagFolder(folder);
@@ -30,6 +54,7 @@ export function verifierIn(at: (name: string) => string) {
       await tree.close();
     }
   };
+  return { at, verified, good: () => good };
 }
 
 /** The tag manifests list the same files in another order. */

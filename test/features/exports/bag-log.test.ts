@@ -1,7 +1,7 @@
 // A log that a holder of the key has invented for a bag: it is signed, and its entries lead to its root, but the
 // platform would never write it.
 
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { openBagFolder } from '../../../src/features/exports/bag/bag-folder.js';
 import { artifactRef } from '../../../src/core/contract/artifact-ref.js';
 import type { BagEntry, BagProof } from '../../../src/core/contract/evidence/bag-proof.js';
@@ -13,36 +13,16 @@ import { EMPTY_HEAD, extendHead } from '../../../src/core/ledger/proof/merkle.js
 import { sealEntry } from '../../../src/core/ledger/entry-text.js';
 import type { ExportBagReport, LogLimits } from '../../../src/features/exports/verify/bag-report.js';
 import { verifyExportBag } from '../../../src/features/exports/verify/verify-export-bag.js';
-import { json, linesIn, linesOf, signedAgain, signer, verifierIn, withJson } from './bag-forging.js';
-import {
-  exportRequested,
-  assembleBundle,
-  CASE,
-  filesOf,
-  ledgerOf,
-  place,
-  requestFor,
-  rulesOf,
-  SECOND,
-  sealed,
-  STORY,
-  TREE,
-  type Files,
-} from './material.js';
+import { json, linesIn, linesOf, signedAgain, signer, signedBag, withJson } from './bag-forging.js';
+import { CASE, rulesOf, sealed, TREE, type Files } from './material.js';
 
-const { at, remove } = place();
-const verified = verifierIn(at);
-let good: Files;
+const { at, verified, good } = signedBag();
 let entries: readonly Entry[];
-beforeAll(async () => {
-  const store = await ledgerOf([...STORY, exportRequested(SECOND)]);
-  await assembleBundle(store, requestFor(at('good'), { approvals: [] }), { signer });
-  good = filesOf(at('good'));
-  entries = linesIn(good, 'data/entries.jsonl').map(
+beforeAll(() => {
+  entries = linesIn(good(), 'data/entries.jsonl').map(
     (line) => JSON.parse((JSON.parse(line) as BagEntry).entry) as Entry,
   );
 });
-afterAll(remove);
 
 /** The bag with a log of only these entries, signed; the entries of each tree are chained. */
 function loggedAgain(files: Files, log: readonly Entry[]): Files {
@@ -81,7 +61,7 @@ const refusedFor = async (files: Files): Promise<readonly [boolean, readonly str
 
 describe('a log that was invented for a bag, and signed', () => {
   test('is accepted if everything in it is as the platform writes it', async () => {
-    expect(await refusedFor(loggedAgain(good, entries))).toEqual([true, []]);
+    expect(await refusedFor(loggedAgain(good(), entries))).toEqual([true, []]);
   });
 
   test('is rejected if an entry has a wrong previous hash or skips a sequence number', async () => {
@@ -89,13 +69,13 @@ describe('a log that was invented for a bag, and signed', () => {
       ({ type }) => type === 'input',
       (entry) => ({ ...entry, seq: entry.seq + 1 }),
     );
-    expect(await refusedFor(loggedAgain(good, log))).toEqual([false, ['bundle.entry_place']]);
+    expect(await refusedFor(loggedAgain(good(), log))).toEqual([false, ['bundle.entry_place']]);
   });
 
   test('is rejected if it has a run twice', async () => {
     const birth = entries.find(({ type, body }) => type === 'run_created' && body.run_id === `${TREE}.2`)!;
     const seq = Math.max(...entries.filter(({ tree_id }) => tree_id === TREE).map((entry) => entry.seq)) + 1;
-    const twice = await refusedFor(loggedAgain(good, [...entries, { ...birth, seq }]));
+    const twice = await refusedFor(loggedAgain(good(), [...entries, { ...birth, seq }]));
     expect(twice).toEqual([false, ['bundle.not_logged']]);
   });
 
@@ -107,7 +87,7 @@ describe('a log that was invented for a bag, and signed', () => {
         return { ...entry, body: { ...body, payload: { ...body.payload, byte_size: 1 } } } as Entry;
       },
     );
-    expect(await refusedFor(loggedAgain(good, log))).toEqual([false, ['bundle.not_logged']]);
+    expect(await refusedFor(loggedAgain(good(), log))).toEqual([false, ['bundle.not_logged']]);
   });
 });
 
@@ -121,20 +101,20 @@ test('a bag whose request is nested without limit is rejected', async () => {
     requestSha256 = body.request.hash_sha256;
     return { ...entry, body: { ...body, request } } as Entry;
   });
-  const manifest = json<ExportBundle>(good, 'data/manifest.json');
+  const manifest = json<ExportBundle>(good(), 'data/manifest.json');
   const others = manifest.contents.artifacts.filter(({ hash_sha256 }) => hash_sha256 !== requestSha256);
   const artifacts = [...others, request].sort((one, other) => (one.hash_sha256 < other.hash_sha256 ? -1 : 1));
-  const rest = Object.entries(good).filter(([path]) => path !== `data/artifacts/${requestSha256}`);
+  const rest = Object.entries(good()).filter(([path]) => path !== `data/artifacts/${requestSha256}`);
   const files = { ...Object.fromEntries(rest), [`data/artifacts/${request.hash_sha256}`]: bytes };
   const listed = withJson(files, 'data/manifest.json', { ...manifest, contents: { artifacts } });
   expect(await refusedFor(loggedAgain(listed, log))).toEqual([false, ['bundle.request_differs']]);
 });
 
 test('a bag that lists an artifact of its log with another kind, too, is rejected', async () => {
-  const manifest = json<ExportBundle>(good, 'data/manifest.json');
+  const manifest = json<ExportBundle>(good(), 'data/manifest.json');
   const [first, ...rest] = manifest.contents.artifacts;
   const artifacts = [first!, { ...first!, artifact_kind: 'zzz' }, ...rest];
-  const files = signedAgain(withJson(good, 'data/manifest.json', { ...manifest, contents: { artifacts } }));
+  const files = signedAgain(withJson(good(), 'data/manifest.json', { ...manifest, contents: { artifacts } }));
   expect(await refusedFor(files)).toEqual([false, ['bundle.not_logged']]);
 });
 
@@ -142,10 +122,10 @@ test.each([
   ['size', /(Turnpike-Ledger-Size: ).*/],
   ['root', /(Turnpike-Ledger-Root:\s+)\S/],
 ])('a bag whose bag-info.txt names another %s than the checkpoint is rejected', async (_what, pattern) => {
-  const info = good['bag-info.txt']!.toString();
+  const info = good()['bag-info.txt']!.toString();
   const other = info.replace(pattern, '$1z');
   expect(other).not.toBe(info);
-  expect(await refusedFor(sealed({ ...good, 'bag-info.txt': Buffer.from(other) }))).toEqual([
+  expect(await refusedFor(sealed({ ...good(), 'bag-info.txt': Buffer.from(other) }))).toEqual([
     false,
     ['bundle.info_differs'],
   ]);

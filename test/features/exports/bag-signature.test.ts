@@ -1,6 +1,6 @@
 // What the signature of a bag covers, and its format: faults in bags that are otherwise valid.
 
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import {
   CHECKPOINT_CHARACTERS_MAX,
   type BagEntry,
@@ -14,32 +14,12 @@ import { EMPTY_HEAD } from '../../../src/core/ledger/proof/merkle.js';
 import type { BagTree } from '../../../src/engine/ports/bag-tree.js';
 import type { CaseEntries } from '../../../src/features/exports/bag-contents.js';
 import { EXPORT_BAG_LIMITS } from '../../../src/features/exports/bag-format.js';
-import { bagLogFiles } from '../../../src/features/exports/bag-log-files.js';
+import { bagLogFiles } from '../../../src/features/exports/bag-payload.js';
 import { verifyExportBag } from '../../../src/features/exports/verify/verify-export-bag.js';
-import { json, linesIn, linesOf, signedAgain, signer, stranger, verifierIn, withJson } from './bag-forging.js';
-import {
-  exportRequested,
-  assembleBundle,
-  filesOf,
-  ledgerOf,
-  place,
-  requestFor,
-  rulesOf,
-  SECOND,
-  sealed,
-  STORY,
-  type Files,
-} from './material.js';
+import { json, linesIn, linesOf, signedAgain, signer, stranger, signedBag, withJson } from './bag-forging.js';
+import { rulesOf, sealed, type Files } from './material.js';
 
-const { at, remove } = place();
-const verified = verifierIn(at);
-let good: Files;
-beforeAll(async () => {
-  const store = await ledgerOf([...STORY, exportRequested(SECOND)]);
-  await assembleBundle(store, requestFor(at('good'), { approvals: [] }), { signer });
-  good = filesOf(at('good'));
-});
-afterAll(remove);
+const { verified, good } = signedBag();
 
 const ENTRIES = 'data/entries.jsonl';
 const PROOF = 'data/proof.json';
@@ -50,21 +30,21 @@ const signatureOf = (note: string): string => note.slice(note.indexOf('\n\n') + 
 
 describe('the signature of a bag', () => {
   test('is that of the key in the bag, also if another key has signed, too', async () => {
-    const proof = json<BagProof>(good, PROOF);
-    const others = json<BagProof>(signedAgain(good, stranger), PROOF);
+    const proof = json<BagProof>(good(), PROOF);
+    const others = json<BagProof>(signedAgain(good(), stranger), PROOF);
     const both = { ...proof, checkpoint: `${proof.checkpoint}${signatureOf(others.checkpoint)}` };
-    expect(await verified(sealed(withJson(good, PROOF, both)))).toMatchObject({ valid: true });
-    const claimed = sealed(withJson(good, PROOF, { ...both, key: stranger.vkey }));
+    expect(await verified(sealed(withJson(good(), PROOF, both)))).toMatchObject({ valid: true });
+    const claimed = sealed(withJson(good(), PROOF, { ...both, key: stranger.vkey }));
     const report = await verified(claimed);
     expect([report.valid, rulesOf(report)]).toEqual([false, ['bundle.proof_unsigned']]);
     expect(report.authentication).toMatchObject({ verdict: 'unauthenticated' });
   });
 
   test('of one bag does not fit another bag with a complete but different manifest', async () => {
-    const manifest = json<ExportBundle>(good, MANIFEST);
-    const other = signedAgain(withJson(good, MANIFEST, { ...manifest, export_reason: 'another one' }));
+    const manifest = json<ExportBundle>(good(), MANIFEST);
+    const other = signedAgain(withJson(good(), MANIFEST, { ...manifest, export_reason: 'another one' }));
     expect(rulesOf(await verified(other))).toEqual(['bundle.request_differs']);
-    const report = await verified(sealed({ ...other, [PROOF]: good[PROOF]! }));
+    const report = await verified(sealed({ ...other, [PROOF]: good()[PROOF]! }));
     expect([report.valid, rulesOf(report)]).toEqual([false, ['bundle.proof_unsigned']]);
   });
 });
@@ -110,7 +90,7 @@ test('a bag is not written with a proof that exceeds the limit for reading', asy
   const proof = Array.from({ length: Math.ceil(EXPORT_BAG_LIMITS.proof_bytes_max / bytes) }, () => hash);
   const none: CaseEntries = { slice: { case_id: 'case-0001', head: EMPTY_HEAD }, async *entries() {} };
   const contents = { history: none, proof, artifacts: [], files: [], runs: new Map(), audit_event_ids: [] };
-  const [entries, written] = bagLogFiles(contents, json<ExportBundle>(good, MANIFEST), signer);
+  const [entries, written] = bagLogFiles(contents, json<ExportBundle>(good(), MANIFEST), signer);
   for await (const piece of entries!.content) expect(piece).toBeUndefined();
   const writing = async (): Promise<void> => {
     for await (const piece of written!.content) expect(piece).toBeUndefined();
@@ -121,11 +101,11 @@ test('a bag is not written with a proof that exceeds the limit for reading', asy
 test.each([PROOF, ENTRIES])(
   'a bag with only %s that declares itself as one without a log is rejected',
   async (path) => {
-    const rest = Object.fromEntries(Object.entries(good).filter(([name]) => ![PROOF, ENTRIES].includes(name)));
-    const info = Buffer.from(good['bag-info.txt']!.toString().replace('Turnpike-Log: signed', 'Turnpike-Log: none'));
+    const rest = Object.fromEntries(Object.entries(good()).filter(([name]) => ![PROOF, ENTRIES].includes(name)));
+    const info = Buffer.from(good()['bag-info.txt']!.toString().replace('Turnpike-Log: signed', 'Turnpike-Log: none'));
     const without = { ...rest, 'bag-info.txt': info };
     expect(await verified(sealed(without), null)).toMatchObject({ valid: true });
-    expect(await verified(sealed({ ...without, [path]: good[path]! }), null)).toMatchObject({ valid: false });
+    expect(await verified(sealed({ ...without, [path]: good()[path]! }), null)).toMatchObject({ valid: false });
   },
 );
 
@@ -209,7 +189,7 @@ describe('a bag that the key of its ledger has signed', () => {
     ],
   ])('and that contains %s is rejected', async (_what, change, rule) => {
     const isProof = rule === 'bundle.proof_malformed';
-    const forged = isProof ? sealed(change(signedAgain(good))) : signedAgain(change(good));
+    const forged = isProof ? sealed(change(signedAgain(good()))) : signedAgain(change(good()));
     const report = await verified(forged);
     expect(report.valid).toBe(false);
     expect(rulesOf(report)).toContain(rule);

@@ -38,8 +38,6 @@ export const inMemory = (files: Files): BagTree => ({
   close: () => Promise.resolve(),
 });
 export const check = (files: Files): Promise<ExportBagReport> => verifyExportBag(inMemory(files));
-export const rules = (report: ExportBagReport): readonly string[] =>
-  [...new Set(report.findings.map(({ rule_id }) => rule_id))].sort();
 
 type Manifest = { -readonly [K in keyof ExportBundle]: ExportBundle[K] };
 export type Change = (files: Files) => Files;

@@ -8,20 +8,8 @@ import { ExportBagFindings } from '../../../src/features/exports/verify/bag-repo
 import { EXPORT_BAG_LIMITS } from '../../../src/features/exports/bag-format.js';
 import { verifyExportBag } from '../../../src/features/exports/verify/verify-export-bag.js';
 import { sized } from '../../fixtures/campaign.js';
-import {
-  all,
-  AUDIT,
-  check,
-  event,
-  goodBundle,
-  inMemory,
-  lines,
-  manifest,
-  MANIFEST,
-  rules,
-  RUNS,
-} from './bundle-changes.js';
-import { place, sealed, TREE, type Files } from './material.js';
+import { all, AUDIT, check, event, goodBundle, inMemory, lines, manifest, MANIFEST, RUNS } from './bundle-changes.js';
+import { place, rulesOf, sealed, TREE, type Files } from './material.js';
 
 const { at, remove } = place();
 afterAll(remove);
@@ -43,7 +31,7 @@ describe('hostile bags', () => {
           : files.read(name);
       };
       const report = await verifyExportBag({ ...files, read });
-      expect(rules(report)).toContain('bundle.file_changed');
+      expect(rulesOf(report)).toContain('bundle.file_changed');
       expect(report.valid).toBe(false);
     }
   });
@@ -55,7 +43,7 @@ describe('hostile bags', () => {
       if (path === AUDIT && (reads += 1) > 1) throw new BagError({ code: 'BAG_HOSTILE', message: 'gone' });
       yield* files.read(path);
     };
-    expect(rules(await verifyExportBag({ ...files, read: failing }))).toEqual([
+    expect(rulesOf(await verifyExportBag({ ...files, read: failing }))).toEqual([
       'bundle.events_differ',
       'bundle.file_changed',
     ]);
@@ -65,7 +53,7 @@ describe('hostile bags', () => {
       for (reads += path === RUNS ? 1 : 0; path === RUNS && reads > 1;)
         yield await Promise.resolve(Buffer.alloc(1_000, 32));
     };
-    expect(rules(await verifyExportBag({ ...files, read: endless }))).toContain('bundle.file_changed');
+    expect(rulesOf(await verifyExportBag({ ...files, read: endless }))).toContain('bundle.file_changed');
   });
 
   test('findings and their messages are bounded', async () => {
@@ -105,7 +93,7 @@ describe('hostile bags', () => {
       return [...l, ...events.map(canonicalJson)];
     });
     const named = manifest((m) => m.audit!.audit_event_ids.push(...ids));
-    expect(rules(await check(sealed(all(more, named)(good))))).toEqual(['bundle.limit']);
+    expect(rulesOf(await check(sealed(all(more, named)(good))))).toEqual(['bundle.limit']);
   });
 
   test('random changes of bytes never throw; in a manifest they are always found, elsewhere nearly always', async () => {

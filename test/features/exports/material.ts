@@ -1,8 +1,8 @@
 // Shared by the tests of bags: ledgers of several cases, requests, and bags that can be changed and sealed again.
 
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { openBagFolder } from '../../../src/features/exports/bag/bag-folder.js';
 import { openBagZip } from '../../../src/features/exports/bag/bag-zip.js';
 import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
@@ -13,15 +13,13 @@ import type { AuditEvent } from '../../../src/core/contract/run/audit-event.js';
 import type { Entry, RunCreated } from '../../../src/core/contract/run/entry.js';
 import type { LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { exportAudience } from '../../../src/runtime/content/audience.js';
-import {
-  assembleExportBag as assemble,
-  type ExportBagRequest,
-  type ExportBagSummary,
-} from '../../../src/features/exports/assemble-bag.js';
+import { assembleExportBag as assemble, type ExportBagSummary } from '../../../src/features/exports/assemble-bag.js';
+import type { ExportBagRequest } from '../../../src/features/exports/bag-manifest.js';
 import type { ExportBagReport } from '../../../src/features/exports/verify/bag-report.js';
 import { verifyExportBag } from '../../../src/features/exports/verify/verify-export-bag.js';
 import { answered, content, opening, scribeOf, TIME, treeId, type Draft } from '../../fixtures/entries.js';
-import { tempFolder } from '../../fixtures/temp-folder.js';
+
+export { place, writeFiles } from './bagit/material.js';
 
 export const CASE = 'case-0001';
 export const OTHER = 'case-0002';
@@ -220,12 +218,6 @@ export async function ledgerOf(
   return store;
 }
 
-/** A directory for one test file, and a function that removes it. */
-export function place(): { readonly at: (name: string) => string; readonly remove: () => void } {
-  const root = tempFolder('bundle');
-  return { at: (name) => join(root, name), remove: () => rmSync(root, { recursive: true, force: true }) };
-}
-
 export const requestFor = (destination: string, over: Partial<ExportBagRequest> = {}): ExportBagRequest => ({
   bundle_id: 'bundle_0001',
   bundle_kind: 'discovery_production',
@@ -281,14 +273,6 @@ export function filesOf(folder: string): Files {
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1));
   return Object.fromEntries(paths.sort().map((path) => [path, readFileSync(join(folder, path))]));
-}
-
-/** Writes files as a folder. */
-export function writeFiles(folder: string, files: Files): void {
-  for (const [path, bytes] of Object.entries(files)) {
-    mkdirSync(dirname(join(folder, path)), { recursive: true });
-    writeFileSync(join(folder, path), bytes);
-  }
 }
 
 /** Makes a valid bag of changed files: writes manifests, sizes and tag manifests again. */

@@ -9,7 +9,7 @@ import {
   decideNextTurn,
   INITIAL_COUNTS,
   type LoopLimits,
-} from '../../../src/features/models/loop-limits.js';
+} from '../../../src/features/models/loop-state.js';
 
 const LIMITS: LoopLimits = { maxSteps: 50, maxDenials: 10, maxInvalid: 5, maxTokens: null };
 

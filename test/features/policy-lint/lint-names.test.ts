@@ -3,7 +3,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Lane } from '../../../src/core/contract/policy/lanes.js';
 import { isNear } from '../../../src/core/contract/policy/near-names.js';
-import { lintNames } from '../../../src/features/policy-lint/lint-names.js';
+import { lintNames } from '../../../src/features/policy-lint/lint-lanes.js';
 import { bareLane, CATALOGUE, partsWith } from '../../core/policy/bare-policy.js';
 
 const lint = (allowed_actions: Lane['allowed_actions']): readonly string[] =>

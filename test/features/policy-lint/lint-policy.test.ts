@@ -8,7 +8,6 @@ import {
   type LintRule,
 } from '../../../src/features/policy-lint/lint-rules.js';
 import { checkPolicy } from '../../../src/core/policy/files/check-policy.js';
-import { isNear } from '../../../src/core/contract/policy/near-names.js';
 import { CARELESS, type Careless, type Edit } from './careless-policies.js';
 import { edited, filesOf, lineOf, lint, shipped, type Texts } from './edited-policy.js';
 import { allCuts, HARMLESS, isSilent } from './policy-cuts.js';
@@ -109,20 +108,6 @@ describe('the findings of a policy', () => {
     expect(formatLintMessage({ ...line, rule: 'tool.unknown', severity: 'warning' })).toBe(
       'a/b.yaml:7 warning: tool.unknown: a mistake; correct it',
     );
-  });
-});
-
-describe('names', () => {
-  test.each([
-    ['facts', 'fact', true],
-    ['facts', 'fatcs', true],
-    ['facts', 'facts', true],
-    ['facts', 'acted', false],
-    ['', 'ab', true],
-    ['', 'abc', false],
-  ])('%j and %j are similar: %s', (a, b, near) => {
-    expect(isNear(a, b)).toBe(near);
-    expect(isNear(b, a)).toBe(near);
   });
 });
 

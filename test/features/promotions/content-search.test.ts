@@ -9,7 +9,7 @@ import type { PromoteOptions } from '../../../src/runtime/high-risk-options.js';
 import { systemPace } from '../../../src/system/system-pace.js';
 import { CaseHistory } from '../../../src/runtime/case/case-history.js';
 import { findCarriedOver, ContentSearch, RECORD_CHARS_MAX } from '../../../src/features/promotions/content-search.js';
-import { sized } from '../../fixtures/campaign.js';
+import { printFigure, sized } from '../../fixtures/campaign.js';
 import { homePaths, openHome } from '../../../src/home/home.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';
 import { CASE_ID, caseTexts, CLIENTS, LABELLED, STATEMENTS } from '../../fixtures/promoted-texts.js';
@@ -96,7 +96,7 @@ test('S4-73: recall and false alarms on labelled texts', () => {
   const lines = [...groups].map(([group, { texts, whole, more }]) =>
     group === 'harmless' ? `${group}: ${more} false alarms of ${texts}` : `${group}: ${whole} of ${texts}`,
   );
-  process.stdout.write(`${lines.join('\n')}\n`);
+  printFigure(lines.join('\n'));
   expect(lines).toEqual(FIGURES);
 });
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { integratedLog } from '../../../src/runtime/ledger/integrated-log.js';
 import { EMPTY_HEAD } from '../../../src/core/ledger/proof/merkle.js';
 import type { JoinedLog } from '../../../src/runtime/ledger/joined-log.js';
-import { measureCoverage } from '../../../src/features/simulation/measure-coverage.js';
+import { measureCoverage } from '../../../src/features/simulation/policy-coverage.js';
 import { homePaths, openHome, type HomeStores } from '../../../src/home/home.js';
 import { finish, initialised, think, turnpike } from '../../interfaces/cli/fake-io.js';
 

@@ -2,13 +2,14 @@
 
 import { describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '../../../src/core/contract/json.js';
+import type { JsonSchema } from '../../../src/core/contract/json-schema.js';
 import type { UpstreamLink } from '../../../src/engine/ports/effects/upstream.js';
 import { listDefinitions } from '../../../src/features/upstreams/tool-definitions.js';
 import { isConformingValue } from '../../../src/features/upstreams/conforming-value.js';
-import { weakenSchema, type WalkedSchema } from '../../../src/runtime/effects/weaken-schema.js';
+import { weakenSchema } from '../../../src/runtime/effects/weaken-schema.js';
 
 const times = <T>(count: number, one: (index: number) => T): T[] => Array.from({ length: count }, (_, i) => one(i));
-const listOf = (items: JsonObject): WalkedSchema => {
+const listOf = (items: JsonObject): JsonSchema => {
   const schema = weakenSchema({ type: 'object', properties: { x: { type: 'array', items } } });
   if ('problem' in schema) throw new Error(String(schema['problem']));
   return schema;

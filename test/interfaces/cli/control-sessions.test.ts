@@ -6,7 +6,7 @@ import { connectTo, listenAt, type SocketConnection } from '../../../src/system/
 import type { SessionAnswer } from '../../../src/features/sessions/contract/session-answer.js';
 import { splitLines } from '../../../src/host/control/split-lines.js';
 import { connectControl, type ControlClient } from '../../../src/host/control/control-client.js';
-import { remoteSessions } from '../../../src/features/sessions/commands/remote-sessions.js';
+import { remoteSessions } from '../../../src/features/sessions/control-sessions.js';
 import type { Sessions } from '../../../src/features/sessions/sessions.js';
 import { openTurnpike, type Turnpike } from '../../../src/host/turnpike.js';
 import { initialised, tempFolder } from './fake-io.js';
@@ -25,7 +25,7 @@ const socketPath = (): string => join(folder, '.turnpike/control.sock');
 beforeEach(async () => {
   folder = await initialised();
   turnpike = await openTurnpike({ home: join(folder, '.turnpike'), contract: join(folder, 'contract'), log });
-  client = (await connectControl(socketPath()))!;
+  client = (await connectControl(socketPath(), null))!;
   const sessions = remoteSessions(client, null);
   there = { ...sessions, start: (options) => sessions.start({ case: 'case-local', ...options }) };
 });
@@ -138,7 +138,7 @@ describe('a hostile connection', () => {
     ['a request of another method', { method: 'pause', session_id, request: { force: true }, by: ANNA }],
     ['another decision', ack('maybe')],
     ['a reason that is none', { method: 'end', session_id, request: { reason_code: 'because' }, by: ANNA }],
-    ['a detail without end', end('x'.repeat(401))],
+    ['a detail without end', end('x'.repeat(1_001))],
     ['a session without end', { method: 'status', session_id: 'x'.repeat(161) }],
   ])('that says %s is told so and hung up on', async (_what, question) => {
     const usage = { id: null, ok: false, error: { code: 'USAGE', message: expect.any(String) } };
@@ -159,7 +159,7 @@ describe('an impostor as the owner', () => {
     const answer = `${JSON.stringify({ id: 1, ok: true, result })}\n`;
     const onConnection = (connection: SocketConnection): void => void connection.send(answer);
     const server = await listenAt({ path, connectionsMax: 1, idleMs: 5_000, onConnection });
-    const connected = (await connectControl(path))!;
+    const connected = (await connectControl(path, null))!;
     const outcome = await remoteSessions(connected, null)
       .status('ses_000000000000000000000')
       .catch((error: unknown) => error);

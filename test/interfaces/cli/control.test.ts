@@ -21,7 +21,7 @@ import {
 import { splitLines } from '../../../src/host/control/split-lines.js';
 import { connectControl, type ControlClient } from '../../../src/host/control/control-client.js';
 import { fromWireError, toWireError } from '../../../src/host/control/control-errors.js';
-import { ControlRequest, decodePayload, parseMessage } from '../../../src/host/control/control-messages.js';
+import { decodePayload, parseMessage, RequestEnvelope } from '../../../src/host/control/control-messages.js';
 import { PENDING_REQUESTS_MAX } from '../../../src/host/control/control-session.js';
 import { openTurnpike, type Turnpike } from '../../../src/host/turnpike.js';
 import { finish, initialised, line, tempFolder, think, write } from './fake-io.js';
@@ -46,8 +46,8 @@ beforeEach(async () => {
 });
 afterEach(() => turnpike.close());
 
-async function client(): Promise<ControlClient> {
-  const connected = await connectControl(socketPath());
+async function client(contract: string | null = null): Promise<ControlClient> {
+  const connected = await connectControl(socketPath(), contract);
   if (connected === null) throw new Error('nobody listens');
   return connected;
 }
@@ -91,7 +91,7 @@ describe('the socket', () => {
     expect(existsSync(join(folder, '.turnpike/.control'))).toBe(false);
     await turnpike.close();
     expect(existsSync(socketPath())).toBe(false);
-    expect(await connectControl(socketPath())).toBeNull();
+    expect(await connectControl(socketPath(), null)).toBeNull();
     turnpike = await open();
   });
 
@@ -110,7 +110,7 @@ describe('the socket', () => {
     });
     renameSync(other, socketPath());
     dead.close();
-    expect(await connectControl(socketPath())).toBeNull();
+    expect(await connectControl(socketPath(), null)).toBeNull();
     turnpike = await open();
     const connected = await client();
     await connected.close();
@@ -134,8 +134,8 @@ describe('the socket', () => {
     const long = await openTurnpike({ home: join(deep, 'home'), contract: join(folder, 'contract'), log });
     const path = join(deep, 'home/control.sock');
     expect(Buffer.byteLength(path)).toBeGreaterThan(SOCKET_PATH_BYTES_MAX);
-    const connected = (await connectControl(path))!;
-    const agent = await connected.startAgent({ case: 'case-local' }, null);
+    const connected = (await connectControl(path, null))!;
+    const agent = await connected.startAgent({ case: 'case-local' });
     expect(await agent.submit(finish())).toMatchObject({ outcome: 'SUCCESS' });
     await connected.close();
     await long.close();
@@ -161,13 +161,13 @@ describe('the socket', () => {
   });
 
   test('has at most 64 connections, and one that closes makes room', async () => {
-    const all = await Promise.all(Array.from({ length: 64 }, client));
-    const agent = await all[0]!.startAgent({ case: 'case-local' }, null);
-    await expect((await client()).startAgent({ case: 'case-local' }, null)).rejects.toMatchObject({ code: 'CLOSED' });
+    const all = await Promise.all(Array.from({ length: 64 }, () => client()));
+    const agent = await all[0]!.startAgent({ case: 'case-local' });
+    await expect((await client()).startAgent({ case: 'case-local' })).rejects.toMatchObject({ code: 'CLOSED' });
     await all[1]!.close();
     while (turnpike.control?.connections === 64) await delay(5);
     const late = await client();
-    expect((await late.startAgent({ case: 'case-local' }, null)).run_id).not.toBe(agent.run_id);
+    expect((await late.startAgent({ case: 'case-local' })).run_id).not.toBe(agent.run_id);
     await Promise.all([...all, late].map((each) => each.close()));
     while (turnpike.control?.connections !== 0) await delay(5);
   });
@@ -176,7 +176,7 @@ describe('the socket', () => {
 describe('a client', () => {
   test('D13 U-04 has agent runs like a caller in the process', async () => {
     const connected = await client();
-    const agent = await connected.startAgent({ actor: 'remote', case: 'case-9', correlation: 'cor_9' }, null);
+    const agent = await connected.startAgent({ actor: 'remote', case: 'case-9', correlation: 'cor_9' });
     expect(agent).toMatchObject({ root_run_id: agent.run_id.slice(0, -2), correlation_id: 'cor_9' });
     expect(await agent.submit(write('/sandbox/a.txt', 'x'))).toMatchObject({ outcome: 'SUCCESS' });
     expect(await agent.submit(Uint8Array.of(0xff))).toMatchObject({ error: { error_code: 'INVALID_ENCODING' } });
@@ -191,7 +191,7 @@ describe('a client', () => {
 
   test('learns of the end of its run before it gets the last response', async () => {
     const connected = await client();
-    const agent = await connected.startAgent({ case: 'case-local' }, null);
+    const agent = await connected.startAgent({ case: 'case-local' });
     let ended = false;
     void agent.finished.then(() => (ended = true));
     await agent.respond(finish());
@@ -201,7 +201,7 @@ describe('a client', () => {
 
   test('D4 a repeated input id gets the recorded response', async () => {
     const connected = await client();
-    const agent = await connected.startAgent({ case: 'case-local' }, null);
+    const agent = await connected.startAgent({ case: 'case-local' });
     const same = write('/sandbox/a.txt', 'once');
     const [one, two] = [
       await agent.respond(same, { inputId: 'request-1' }),
@@ -213,7 +213,7 @@ describe('a client', () => {
 
   test('can cancel a run while it waits', async () => {
     const connected = await client();
-    const agent = await connected.startAgent({ case: 'case-local' }, null);
+    const agent = await connected.startAgent({ case: 'case-local' });
     expect(await agent.cancel('enough')).toMatchObject({ state: 'cancelled', reason: 'by_caller' });
     expect(await agent.finished).toMatchObject({ state: 'cancelled' });
     await connected.close();
@@ -221,34 +221,31 @@ describe('a client', () => {
 
   test('gets an ended run for an agent that policy denies', async () => {
     const connected = await client();
-    const agent = await connected.startAgent({ case: 'case-local', role: 'NOBODY' }, null);
+    const agent = await connected.startAgent({ case: 'case-local', role: 'NOBODY' });
     expect(await Promise.race([agent.finished, Promise.resolve('not yet')])).toMatchObject({ state: 'denied' });
     await connected.close();
   });
 
   test('gets errors with their class and code', async () => {
     const connected = await client();
-    await expect(connected.startAgent({ case: '../..' }, null)).rejects.toThrow(UsageError);
+    await expect(connected.startAgent({ case: '../..' })).rejects.toThrow(UsageError);
     writeFileSync(join(folder, 'contract/policy/roles.yaml'), 'roles:');
     await delay(1_100);
-    await expect(connected.startAgent({ case: 'case-local' }, null)).rejects.toThrow(PolicyError);
+    await expect(connected.startAgent({ case: 'case-local' })).rejects.toThrow(PolicyError);
     await connected.close();
   });
 
   test('never runs under another contract than the requested one', async () => {
-    const connected = await client();
-    await expect(connected.startAgent({ case: 'case-local' }, '/elsewhere')).rejects.toMatchObject({ code: 'USAGE' });
-    const agent = await connected.startAgent({ case: 'case-local' }, join(folder, 'contract'));
+    const [other, same] = [await client('/elsewhere'), await client(join(folder, 'contract'))];
+    await expect(other.startAgent({ case: 'case-local' })).rejects.toMatchObject({ code: 'USAGE' });
+    const agent = await same.startAgent({ case: 'case-local' });
     expect((await agent.end()).state).toBe('completed');
-    await connected.close();
+    await Promise.all([other.close(), same.close()]);
   });
 
   test('D3 its runs fail as interrupted when its connection closes; those of others continue', async () => {
     const [one, two] = [await client(), await client()];
-    const [mine, other] = [
-      await one.startAgent({ case: 'case-local' }, null),
-      await two.startAgent({ case: 'case-local' }, null),
-    ];
+    const [mine, other] = [await one.startAgent({ case: 'case-local' }), await two.startAgent({ case: 'case-local' })];
     await one.close();
     while (turnpike.control?.connections === 2) await delay(5);
     expect(await turnpike.ledger.run(mine.run_id)).toMatchObject({ status: 'failed', outcome: 'failed:INTERRUPTED' });
@@ -258,23 +255,23 @@ describe('a client', () => {
 
   test('finishes its work when the owner retires, and cannot start more', async () => {
     const connected = await client();
-    const agent = await connected.startAgent({ case: 'case-local' }, null);
+    const agent = await connected.startAgent({ case: 'case-local' });
     const retired = turnpike.control?.retire();
     const meanwhile = await client();
-    const other = await meanwhile.startAgent({ case: 'case-local' }, null);
+    const other = await meanwhile.startAgent({ case: 'case-local' });
     await connected.close();
     expect(await other.submit(finish())).toMatchObject({ outcome: 'SUCCESS' });
     await meanwhile.close();
     await retired;
     const late = await client();
-    await expect(late.startAgent({ case: 'case-local' }, null)).rejects.toMatchObject({ code: 'CLOSED' });
+    await expect(late.startAgent({ case: 'case-local' })).rejects.toMatchObject({ code: 'CLOSED' });
     expect(agent.run_id).not.toBe(other.run_id);
     await late.close();
   });
 
   test('learns how its run ended when the owner closes, and then that the owner is gone', async () => {
     const connected = await client();
-    const agent = await connected.startAgent({ case: 'case-local' }, null);
+    const agent = await connected.startAgent({ case: 'case-local' });
     await turnpike.close();
     expect(await agent.finished).toMatchObject({ state: 'failed', reason: 'INTERRUPTED' });
     await expect(agent.respond(think())).rejects.toMatchObject({ code: 'CLOSED' });
@@ -283,7 +280,7 @@ describe('a client', () => {
 
   test('gets the right response for each of many concurrent proposals', async () => {
     const connected = await client();
-    const agent = await connected.startAgent({ case: 'case-local' }, null);
+    const agent = await connected.startAgent({ case: 'case-local' });
     const lines = Array.from({ length: 40 }, think);
     const responses = await Promise.all(lines.map((text) => agent.submit(text)));
     expect(responses.map(({ proposal_id }) => proposal_id)).toEqual(
@@ -297,8 +294,8 @@ describe('an impostor as the owner', () => {
   const against = async (answers: (connection: SocketConnection) => void) => {
     const path = join(tempFolder(), 's');
     const server = await listenAt({ path, connectionsMax: 1, idleMs: 5_000, onConnection: answers });
-    const connected = (await connectControl(path))!;
-    const outcome = await connected.startAgent({ case: 'case-local' }, null).catch((error: unknown) => error);
+    const connected = (await connectControl(path, null))!;
+    const outcome = await connected.startAgent({ case: 'case-local' }).catch((error: unknown) => error);
     await connected.close();
     await server.close();
     return outcome;
@@ -403,7 +400,7 @@ describe('the protocol', () => {
   test('never throws on arbitrary bytes, and never parses them as a request', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
-        expect(parseMessage(ControlRequest, bytes)).toBeNull();
+        expect(parseMessage(RequestEnvelope, bytes)).toBeNull();
       }),
     );
   });
@@ -483,7 +480,7 @@ describe('the protocol', () => {
 
 test('an unknown action over the socket is rejected like any other', async () => {
   const connected = await client();
-  const agent = await connected.startAgent({ case: 'case-local' }, null);
+  const agent = await connected.startAgent({ case: 'case-local' });
   expect(await agent.submit(line('SHUTDOWN'))).toMatchObject({ error: { error_code: 'ACTION_NOT_ALLOWED' } });
   await connected.close();
 });

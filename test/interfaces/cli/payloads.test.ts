@@ -25,7 +25,7 @@ const isOpen = (path: string): boolean =>
 
 test.each([
   { when: 'the run has ended', options: [], code: 0 },
-  { when: 'an option is wrong', options: ['--exposure', 'nothing'], code: 2 },
+  { when: 'a scope field is wrong', options: ['--scope', 'nothing'], code: 2 },
 ])('`turnpike run` closes its file when $when', async ({ options, code }) => {
   const folder = tempFolder();
   const path = join(folder, 'payloads.jsonl');

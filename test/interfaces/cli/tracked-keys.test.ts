@@ -26,8 +26,13 @@ const usesHome = ({ access }: CliCommand): boolean => access !== 'none';
 const argvOf = ({ name, operands, options }: CliCommand): readonly string[] => [
   ...name.split(' '),
   ...Array.from({ length: operands.min }, () => '1'),
-  ...options.flatMap(({ name: option, required }) => (required === true ? [`--${option}`, '1'] : [])),
+  ...options.flatMap(({ name: option, required, default: text }) =>
+    required === true || text === '' ? [`--${option}`, WORDS[option] ?? '1'] : [],
+  ),
 ];
+
+/** Values of options that take one of several words. */
+const WORDS: Readonly<Record<string, string>> = { right: 'observe', outcome: 'done' };
 
 describe('a home directory in a Git repository whose index has a key', () => {
   let tracked: string;

@@ -13,7 +13,7 @@ import { winstonLog } from '../../../src/system/winston-log.js';
 import type { TokenRecord } from '../../../src/core/contract/token.js';
 import type { Log } from '../../../src/engine/ports/log.js';
 import { ROUTES } from '../../../src/interfaces/http/routes/routes.js';
-import { turnpikeHttp } from '../../../src/interfaces/http/turnpike-http.js';
+import { turnpikeHttp, type TurnpikeHttpOptions } from '../../../src/interfaces/http/turnpike-http.js';
 import { Bench } from '../../fixtures/bench.js';
 import { freePort } from '../../fixtures/free-port.js';
 import { rawRequest } from '../service/raw-http.js';
@@ -35,6 +35,23 @@ beforeEach(async () => {
   bench = await Bench.open();
 });
 afterEach(() => bench.close());
+
+/** Serves the plain handler with a server of Node. */
+async function serve(
+  options: Partial<TurnpikeHttpOptions> = {},
+  onHandled: (result: Promise<void>) => void = () => undefined,
+) {
+  const port = await freePort();
+  const hosts = [`127.0.0.1:${port}`];
+  const http = turnpikeHttp({ turnpike: bench.turnpike, tokens, hosts, page, log, ...options });
+  const server = createServer((asked, response) => onHandled(http.handler(asked, response)));
+  await once(server.listen(port, '127.0.0.1'), 'listening');
+  const close = async (): Promise<void> => {
+    server.close();
+    await http.close();
+  };
+  return { port, url: `http://127.0.0.1:${port}`, server, close };
+}
 
 /** Submits one step to this address. @returns its outcome */
 async function stepOver(url: string): Promise<unknown> {
@@ -84,11 +101,7 @@ test('as a plugin of another Fastify server, it leaves the bodies and errors of 
 });
 
 test('a plain handler serves everything: steps, MCP, and the page without a token', async () => {
-  const port = await freePort();
-  const http = turnpikeHttp({ turnpike: bench.turnpike, tokens, hosts: [`127.0.0.1:${port}`], page, log });
-  const server = createServer((request, response) => void http.handler(request, response)).listen(port, '127.0.0.1');
-  await once(server, 'listening');
-  const url = `http://127.0.0.1:${port}`;
+  const { port, url, close } = await serve();
   expect(await stepOver(url)).toBe('SUCCESS');
   expect((await fetch(`${url}/mcp`, { method: 'POST' })).status).toBe(401);
   const index = await fetch(url);
@@ -105,45 +118,28 @@ test('a plain handler serves everything: steps, MCP, and the page without a toke
   half.write('Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{"la');
   half.destroy();
   expect(await stepOver(url)).toBe('SUCCESS');
-  server.close();
-  await http.close();
+  await close();
 });
 
 test('a client that leaves during an MCP message makes the plain handler neither throw nor log', async () => {
-  const port = await freePort();
   const errors: string[] = [];
   const noting: Log = { ...log, error: (message) => void errors.push(message) };
-  const http = turnpikeHttp({ turnpike: bench.turnpike, tokens, hosts: [`127.0.0.1:${port}`], page, log: noting });
   const handled: Promise<unknown>[] = [];
-  const server = createServer((asked, response) => {
-    handled.push(http.handler(asked, response));
-  }).listen(port, '127.0.0.1');
-  await once(server, 'listening');
+  const { port, url, server, close } = await serve({ log: noting }, (result) => handled.push(result));
   const half = connect(port, '127.0.0.1').on('error', () => undefined);
   half.write(`POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${token}\r\n`);
   half.write('Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{"js');
   await once(server, 'request');
   half.destroy();
   expect(await Promise.allSettled(handled)).toEqual([{ status: 'fulfilled', value: undefined }]);
+  expect(await stepOver(url)).toBe('SUCCESS');
   expect(errors).toEqual([]);
-  expect(await stepOver(`http://127.0.0.1:${port}`)).toBe('SUCCESS');
-  server.close();
-  await http.close();
+  await close();
 });
 
 test('a client that does not read the page does not block it for others', async () => {
-  const port = await freePort();
   const large = new Map([['/', { bytes: Buffer.alloc(16_000_000, 1), type: 'text/html', immutable: false }]]);
-  const http = turnpikeHttp({
-    turnpike: bench.turnpike,
-    tokens,
-    hosts: [`127.0.0.1:${port}`],
-    page: large,
-    admission: { kinds: { live: { queueMs: 100 } } },
-    log,
-  });
-  const server = createServer((asked, response) => void http.handler(asked, response)).listen(port, '127.0.0.1');
-  await once(server, 'listening');
+  const { port, url, close } = await serve({ page: large, admission: { kinds: { live: { queueMs: 100 } } } });
   const deaf = Array.from({ length: 16 }, () => {
     const socket = connect(port, '127.0.0.1').on('error', () => undefined);
     socket.pause();
@@ -152,11 +148,10 @@ test('a client that does not read the page does not block it for others', async 
   });
   await Promise.all(deaf.map((socket) => once(socket, 'ready')));
   for (let n = 0; n < 3; n += 1) {
-    expect((await fetch(`http://127.0.0.1:${port}/`, { method: 'HEAD' })).status).toBe(200);
+    expect((await fetch(url, { method: 'HEAD' })).status).toBe(200);
   }
   for (const socket of deaf) socket.destroy();
-  server.close();
-  await http.close();
+  await close();
 });
 
 test.each([
@@ -184,10 +179,7 @@ test.each([
 });
 
 test('the page has a content security policy that lets it contact only this server', async () => {
-  const port = await freePort();
-  const http = turnpikeHttp({ turnpike: bench.turnpike, tokens, hosts: [`127.0.0.1:${port}`], page, log });
-  const server = createServer((request, response) => void http.handler(request, response)).listen(port, '127.0.0.1');
-  await once(server, 'listening');
+  const { port, close } = await serve();
   const get = (path: string) =>
     rawRequest(port, [`GET ${path} HTTP/1.1`, `Host: 127.0.0.1:${port}`, 'Connection: close']);
   const { headers } = await get('/');
@@ -223,15 +215,11 @@ test('the page has a content security policy that lets it contact only this serv
       expect(told).not.toHaveProperty(name);
     }
   }
-  server.close();
-  await http.close();
+  await close();
 });
 
 test('large responses are compressed only for clients that accept it', async () => {
-  const port = await freePort();
-  const http = turnpikeHttp({ turnpike: bench.turnpike, tokens, hosts: [`127.0.0.1:${port}`], page, log });
-  const server = createServer((request, response) => void http.handler(request, response)).listen(port, '127.0.0.1');
-  await once(server, 'listening');
+  const { port, close } = await serve();
   // This client does not decompress: the bytes are as received.
   const get = (path: string, encoding: string | null): Promise<{ headers: IncomingHttpHeaders; bytes: Buffer }> =>
     new Promise((resolve, reject) => {
@@ -268,8 +256,7 @@ test('large responses are compressed only for clients that accept it', async () 
   expect((await get('/api/v1/health', 'gzip')).headers).not.toHaveProperty('content-encoding');
   expect((await get('/api/v1/runs', 'gzip')).headers).not.toHaveProperty('content-encoding');
   expect((await get('/assets/a.js', 'gzip')).headers).not.toHaveProperty('content-encoding');
-  server.close();
-  await http.close();
+  await close();
 });
 
 test('a response that may combine text chosen by an agent with a proof, content or a response is never compressed', () => {

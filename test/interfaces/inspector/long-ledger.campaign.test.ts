@@ -5,7 +5,7 @@ import { createHomeView, type LedgerView } from '../../../src/interfaces/inspect
 import { homeInspectorSource } from '../../../src/interfaces/inspector/ledger-inspector-source.js';
 import { ENTRY_BYTES_MAX, type InspectorSource } from '../../../src/interfaces/inspector/inspector-source.js';
 import { explainDecisionAt } from '../../../src/features/simulation/views/explain-decision.js';
-import { readDecisionsAt } from '../../../src/features/simulation/entry-decisions.js';
+import { readDecisionsAt } from '../../../src/features/simulation/decision-fold.js';
 import { explain } from '../../../src/features/simulation/explain.js';
 import { Bench } from '../../fixtures/bench.js';
 import { proposal } from '../../fixtures/tree.js';

@@ -9,7 +9,7 @@ import { serveHttp, type McpHttpServer } from '../../../src/interfaces/mcp/serve
 import { createDeferred } from '../../../src/runtime/deferred.js';
 import { Bench } from '../../fixtures/bench.js';
 import { CASE_AGENT, serviceEdit, slowTool } from '../../fixtures/service.js';
-import { call, serviceOn, traces } from './mcp-harness.js';
+import { call, postTo, serviceOn, traces } from './mcp-harness.js';
 
 const token = drawToken();
 let bench: Bench;
@@ -47,16 +47,7 @@ async function connected(protocol?: string, url = server.url): Promise<Connected
 }
 
 const post = (message: object, headers: Readonly<Record<string, string>> = {}): Promise<Response> =>
-  fetch(server.url, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${token}`,
-      accept: 'application/json, text/event-stream',
-      'content-type': 'application/json',
-      ...headers,
-    },
-    body: JSON.stringify(message),
-  });
+  postTo({ url: server.url, token }, message, headers);
 
 test('refuses a request over a limit with a problem document, before it reaches a session', async () => {
   await server.close();

@@ -66,6 +66,37 @@ export async function call(client: AnyClient, name: string, args: object = {}, k
   };
 }
 
+/** Sends one body to an MCP server over HTTP, without a client. */
+export const postTo = (
+  { url, token }: { readonly url: string; readonly token: string },
+  body: unknown,
+  headers: object = {},
+): Promise<Response> =>
+  fetch(url, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${token}`,
+      accept: 'application/json, text/event-stream',
+      'content-type': 'application/json',
+      ...headers,
+    },
+    body: JSON.stringify(body),
+  });
+
+export const GREETING = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
+};
+
+/** Opens an MCP session. @returns its id */
+export async function openSession(server: { readonly url: string; readonly token: string }): Promise<string> {
+  const response = await postTo(server, GREETING);
+  await response.text();
+  return response.headers.get('mcp-session-id') ?? 'none';
+}
+
 export async function traces(bench: Bench): Promise<StepTrace[]> {
   return (await bench.entries()).flatMap((entry) => (entry.type === 'step_trace' ? [entry.body] : []));
 }

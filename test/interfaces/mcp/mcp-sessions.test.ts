@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { McpSessions } from '../../../src/interfaces/mcp/mcp-sessions.js';
 import { HttpBench } from '../http/http-harness.js';
-import { serviceOn } from './mcp-harness.js';
+import { openSession, postTo, serviceOn } from './mcp-harness.js';
 
 let http: HttpBench;
 beforeEach(async () => {
@@ -11,27 +11,11 @@ beforeEach(async () => {
 });
 afterEach(() => http.close());
 
-const post = (token: string, message: object, session?: string): Promise<Response> =>
-  fetch(`${http.server.url}/mcp`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${token}`,
-      accept: 'application/json, text/event-stream',
-      'content-type': 'application/json',
-      ...(session === undefined ? {} : { 'mcp-session-id': session }),
-    },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, ...message }),
-  });
+const opened = (token: string): Promise<string> => openSession({ url: `${http.server.url}/mcp`, token });
 
-async function opened(token: string): Promise<string | null> {
-  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } };
-  const response = await post(token, { method: 'initialize', params });
-  await response.text();
-  return response.headers.get('mcp-session-id');
-}
-
-async function isKnown(token: string, session: string | null): Promise<boolean> {
-  const response = await post(token, { method: 'ping' }, session ?? 'none');
+async function isKnown(token: string, session: string): Promise<boolean> {
+  const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
+  const response = await postTo({ url: `${http.server.url}/mcp`, token }, ping, { 'mcp-session-id': session });
   await response.text();
   return response.status === 200;
 }
@@ -39,7 +23,7 @@ async function isKnown(token: string, session: string | null): Promise<boolean> 
 test('a token that opens too many sessions closes its own, and none of another token', async () => {
   const [hostile, other] = [http.token(), http.token({ actor: 'agent-two' })];
   const theirs = await opened(other);
-  const mine: (string | null)[] = [];
+  const mine: string[] = [];
   for (let n = 0; n < 10; n += 1) mine.push(await opened(hostile));
   expect(await isKnown(other, theirs)).toBe(true);
   const known = await Promise.all(mine.map((session) => isKnown(hostile, session)));

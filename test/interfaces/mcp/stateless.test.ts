@@ -13,7 +13,7 @@ import { serveHttp, type McpHttpServer } from '../../../src/interfaces/mcp/serve
 import { Bench } from '../../fixtures/bench.js';
 import { CASE_AGENT, serviceEdit, slowTool } from '../../fixtures/service.js';
 import { make, phase, spec } from '../../fixtures/spec.js';
-import { call, serviceOn, traces, type Called } from './mcp-harness.js';
+import { call, postTo, serviceOn, traces, type Called } from './mcp-harness.js';
 
 const DENIALS_MAX = 2;
 const APPROVAL = `approvals:
@@ -59,17 +59,11 @@ async function connected(url: string, token: string): Promise<Client> {
 }
 
 const post = ({ server, token }: Process, message: object, headers: object = {}): Promise<Response> =>
-  fetch(server.url, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${token}`,
-      accept: 'application/json, text/event-stream',
-      'content-type': 'application/json',
-      'mcp-protocol-version': '2026-07-28',
-      ...headers,
-    },
-    body: JSON.stringify({ jsonrpc: '2.0', ...message }),
-  });
+  postTo(
+    { url: server.url, token },
+    { jsonrpc: '2.0', ...message },
+    { 'mcp-protocol-version': '2026-07-28', ...headers },
+  );
 const callMessage = (id: number, name: string, args: object = {}, meta: object = {}): object => ({
   id,
   method: 'tools/call',

@@ -7,7 +7,7 @@ import { createDeferred, type DeferredPromise } from '../../../src/runtime/defer
 import { serveHttp, type McpHttpServer } from '../../../src/interfaces/mcp/serve-http.js';
 import { Bench } from '../../fixtures/bench.js';
 import { CASE_AGENT, serviceEdit, slowTool } from '../../fixtures/service.js';
-import { serviceOn, traces } from './mcp-harness.js';
+import { openSession, postTo, serviceOn, traces } from './mcp-harness.js';
 
 const token = drawToken();
 let bench: Bench;
@@ -29,22 +29,10 @@ afterEach(async () => {
 });
 
 const post = (message: object, headers: Readonly<Record<string, string>> = {}): Promise<Response> =>
-  fetch(server.url, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${token}`,
-      accept: 'application/json, text/event-stream',
-      'content-type': 'application/json',
-      ...headers,
-    },
-    body: JSON.stringify({ jsonrpc: '2.0', ...message }),
-  });
+  postTo({ url: server.url, token }, { jsonrpc: '2.0', ...message }, headers);
 
 async function greeted(): Promise<Readonly<Record<string, string>>> {
-  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } };
-  const response = await post({ id: 0, method: 'initialize', params });
-  await response.text();
-  const session = { 'mcp-session-id': response.headers.get('mcp-session-id') ?? '' };
+  const session = { 'mcp-session-id': await openSession({ url: server.url, token }) };
   await post({ method: 'notifications/initialized' }, session);
   return session;
 }
@@ -73,19 +61,8 @@ test('of two waiting requests with the same id, the later gets the response and 
 test('refuses a batch of messages as over stdio, and executes none of them', async () => {
   const session = await greeted();
   const think = { jsonrpc: '2.0', method: 'tools/call', params: { name: 'think', arguments: {} } };
-  const answer = await fetch(server.url, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${token}`,
-      accept: 'application/json, text/event-stream',
-      'content-type': 'application/json',
-      ...session,
-    },
-    body: JSON.stringify([
-      { ...think, id: 1 },
-      { ...think, id: 2 },
-    ]),
-  });
+  const batch = [1, 2].map((id) => ({ ...think, id }));
+  const answer = await postTo({ url: server.url, token }, batch, session);
   expect(answer.status).toBe(400);
   expect(await answer.json()).toMatchObject({ error: { code: -32_600 } });
   expect(await traces(bench)).toEqual([]);

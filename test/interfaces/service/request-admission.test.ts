@@ -15,17 +15,20 @@ import { winstonLog } from '../../../src/system/winston-log.js';
 import { createDeferred } from '../../../src/runtime/deferred.js';
 import { AdmissionController } from '../../../src/interfaces/admission/admission-controller.js';
 import type { AdmissionOptions } from '../../../src/interfaces/admission/admission-limits.js';
-import { RequestAdmission, type AdmissionOutcome } from '../../../src/interfaces/service/request-admission.js';
 import {
-  createRequestAdmission,
-  createHandler,
-  type MountedHandler,
-} from '../../../src/interfaces/http/http-handler.js';
-import { RouteIndex, BinaryBody } from '../../../src/interfaces/http/routes/route.js';
+  RequestAdmission,
+  type AdmissionOutcome,
+  type RequestAdmissionOptions,
+  type RequestDemand,
+} from '../../../src/interfaces/service/request-admission.js';
+import { createHandler, type MountedHandler } from '../../../src/interfaces/http/http-handler.js';
+import { demandOf, type HttpApp, type HttpAppService } from '../../../src/interfaces/http/http-plugin.js';
+import { BinaryBody } from '../../../src/interfaces/http/routes/route.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 
-const kindOf = () => ({ kind: 'step', bytesMax: 10 }) as const;
-const open = () => ({ refusal: null, principal: null });
+const STEP: RequestDemand = { kind: 'step', bytesMax: 10 };
+const open: RequestAdmissionOptions['guard'] = () => Promise.resolve({ refusal: null, principal: null });
+const service = { metrics: { request: () => undefined }, log: winstonLog('silent') } as unknown as HttpAppService;
 
 let server: Server;
 let requests: ClientRequest[];
@@ -42,19 +45,25 @@ afterEach(async () => {
   await closed;
 });
 
-type Enter = (parts: { readonly admission: AdmissionController }) => Pick<RequestAdmission, 'admit'>;
-
 /** A server that admits requests and never answers them, with the outcome of each admission in order. */
 function entering(
   limits: AdmissionOptions,
-  entrance: Enter = ({ admission }) => new RequestAdmission({ guard: open, admission, kindOf }),
+  {
+    demand = STEP,
+    guard = open,
+    before = () => Promise.resolve(),
+  }: {
+    readonly demand?: RequestDemand;
+    readonly guard?: RequestAdmissionOptions['guard'];
+    readonly before?: (request: IncomingMessage) => Promise<unknown>;
+  } = {},
 ) {
   const clock = new ManualClock();
   const admission = new AdmissionController({ clock, pace: systemPace(), limits });
-  const way = entrance({ admission });
-  const entered: (AdmissionOutcome | Promise<AdmissionOutcome>)[] = [];
+  const requestAdmission = new RequestAdmission({ guard, admission });
+  const entered: Promise<AdmissionOutcome>[] = [];
   server.on('request', (request, response) => {
-    entered.push(way.admit(request, response));
+    entered.push(before(request).then(() => requestAdmission.admit(request, response, demand)));
     server.emit('entered');
   });
   const send = async (
@@ -69,8 +78,8 @@ function entering(
     sent.flushHeaders();
     if (method === 'GET') sent.end();
     await came;
-    const last = entered.at(-1)!;
-    return last instanceof Promise ? 'waits' : last;
+    const turn = new Promise<'waits'>((resolve) => setImmediate(() => resolve('waits')));
+    return Promise.race([entered.at(-1)!, turn]);
   };
   return { clock, admission, entered, send };
 }
@@ -92,23 +101,28 @@ describe('the charged bytes of a body', () => {
   });
 
   test('have the payload limit for a route that accepts a payload', async () => {
-    const routes = [{ method: 'POST', path: '/x', kind: 'step', body: BinaryBody, head: false }] as never;
-    const { send } = entering({ bodyBytesPerToken: 10, bodyBytes: 100 }, ({ admission }) =>
-      createRequestAdmission({ guard: open, admission, index: new RouteIndex(routes) }),
-    );
+    const demand = demandOf({ kind: 'step', body: BinaryBody });
+    const { send } = entering({ bodyBytesPerToken: 10, bodyBytes: 100 }, { demand });
     expect(works(await send('POST', { 'content-length': '8' }))).toBe(true);
     expect(await send('POST', { 'content-length': '8' })).toBe('waits');
   });
 
-  test('have the message limit for a mounted handler', async () => {
-    const other: MountedHandler = { name: 'other', handle: () => Promise.resolve() };
-    const { admission, send } = entering({ bodyBytesPerToken: 10, bodyBytes: 100 }, ({ admission: by }) => {
-      const beside = (path: string): MountedHandler | null => (path === '/x' ? other : null);
-      return createRequestAdmission({ guard: open, admission: by, index: new RouteIndex([]), findMounted: beside });
+  test('have the limit of the mounted handler', async () => {
+    const other: MountedHandler = { name: 'other', demand: STEP, handle: () => Promise.resolve() };
+    const demands: RequestDemand[] = [];
+    const admit: HttpApp<HttpAppService>['admission']['admit'] = (_request, response, demand) => {
+      demands.push(demand);
+      response.end();
+      return Promise.resolve(null);
+    };
+    const { handle } = createHandler({
+      ...{ service, page: new Map(), routes: [], admission: { admit } },
+      findMounted: (path) => (path === '/x' ? other : null),
     });
-    expect(works(await send('POST', { 'content-length': '8' }))).toBe(true);
-    expect(await send('POST', { 'content-length': '8' })).toBe('waits');
-    expect(admission.counts.admitted).toMatchObject({ step: 1, live: 0 });
+    server.on('request', (request, response) => void handle(request, response));
+    const { port } = server.address() as AddressInfo;
+    for (const path of ['/x', '/y']) await fetch(`http://127.0.0.1:${port}${path}`, { method: 'POST' });
+    expect(demands).toEqual([STEP, { kind: 'live', bytesMax: 0 }]);
   });
 });
 
@@ -120,15 +134,8 @@ describe('a client', () => {
   });
 
   test('that has left before its admission holds no slot', async () => {
-    const { admission, entered, send } = entering({}, ({ admission: by }) => {
-      const way = new RequestAdmission({ guard: open, admission: by, kindOf });
-      const enter: RequestAdmission['admit'] = async (request, response) => {
-        request.socket.destroy();
-        await once(request.socket, 'close');
-        return way.admit(request, response);
-      };
-      return { admit: enter };
-    });
+    const before = ({ socket }: IncomingMessage): Promise<unknown> => once(socket.destroy(), 'close');
+    const { admission, entered, send } = entering({}, { before });
     await send('GET');
     expect(await entered[0]).toHaveProperty('work');
     expect(admission.counts).toMatchObject({ running: 0, waiting: 0, admitted: { step: 1 } });
@@ -156,18 +163,18 @@ describe('a client', () => {
     const admission = new AdmissionController({ clock, pace: systemPace(), limits: {} });
     const other: MountedHandler = {
       name: 'other',
+      demand: STEP,
       handle: async () => {
         begun.resolve(null);
         await release.promise;
       },
     };
     const { handle } = createHandler({
-      ...{ guard: open, page: new Map(), admission, routes: [], log: winstonLog('silent') },
-      ...{ metrics: { request: () => undefined }, plugin: () => () => Promise.resolve(), findMounted: () => other },
+      ...{ service, page: new Map(), routes: [], findMounted: () => other },
+      admission: new RequestAdmission({ guard: open, admission }),
     });
-    const handled = createDeferred<null>();
     server.on('request', (request, response) => {
-      void handle(request, response).then(() => handled.resolve(null));
+      void handle(request, response);
       response.on('close', () => server.emit('left'));
     });
     const { port } = server.address() as AddressInfo;
@@ -179,22 +186,20 @@ describe('a client', () => {
     await left;
     expect(admission.counts.running).toBe(1);
     release.resolve(null);
-    await handled.promise;
+    await new Promise((resolve) => setImmediate(resolve));
     expect(admission.counts.running).toBe(0);
   });
 
   test('over its own limit gets 429, over the limit of the service 503, each with Retry-After', async () => {
     const { clock, admission, entered, send } = entering(
       { kinds: { read: { running: 1, runningPerToken: 1, queueMs: 100 } }, costBurst: 10, costPerSecond: 1 },
-      ({ admission: by }) =>
-        new RequestAdmission({
-          guard: ({ rawHeaders }) => {
-            const id = rawHeaders[rawHeaders.indexOf('x-token') + 1] ?? '';
-            return { refusal: null, principal: { id } as never };
-          },
-          admission: by,
-          kindOf: () => ({ kind: 'read', bytesMax: 0 }),
-        }),
+      {
+        demand: { kind: 'read', bytesMax: 0 },
+        guard: ({ rawHeaders }) => {
+          const id = rawHeaders[rawHeaders.indexOf('x-token') + 1] ?? '';
+          return Promise.resolve({ refusal: null, principal: { id } as never });
+        },
+      },
     );
     const first = await send('GET', { 'x-token': 'one' });
     if (first === 'waits' || first === null || !('work' in first)) throw new Error('it was not let in');

@@ -7,7 +7,7 @@ import { drawToken, storeToken } from '../../../src/stores/keys/access-token.js'
 import { serveHttp, type McpHttpServer } from '../../../src/interfaces/mcp/serve-http.js';
 import { MESSAGE_BYTES_MAX } from '../../../src/interfaces/mcp/read-message.js';
 import { Bench } from '../../fixtures/bench.js';
-import { serviceOn, traces } from '../mcp/mcp-harness.js';
+import { GREETING, serviceOn, traces } from '../mcp/mcp-harness.js';
 import { rawRequest, type RawAnswer } from './raw-http.js';
 
 const token = drawToken();
@@ -31,12 +31,7 @@ afterAll(async () => {
   await bench.close();
 });
 
-const GREETING = JSON.stringify({
-  jsonrpc: '2.0',
-  id: 1,
-  method: 'initialize',
-  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
-});
+const GREETING_TEXT = JSON.stringify(GREETING);
 
 interface Sent {
   readonly first?: string;
@@ -55,7 +50,7 @@ function greet({
   authorization,
   type,
   more = [],
-  body = GREETING,
+  body = GREETING_TEXT,
 }: Sent = {}): Promise<RawAnswer> {
   const header = (
     name: string,
@@ -225,12 +220,12 @@ describe('the body', () => {
 
   test.each([
     ['no JSON', 'hello', -32_700],
-    ['a key twice', GREETING.replace('"id":1', '"id":1,"\\u0069d":2'), -32_700],
-    ['a prototype', GREETING.replace('"capabilities":{}', '"capabilities":{"__proto__":{}}'), -32_700],
+    ['a key twice', GREETING_TEXT.replace('"id":1', '"id":1,"\\u0069d":2'), -32_700],
+    ['a prototype', GREETING_TEXT.replace('"capabilities":{}', '"capabilities":{"__proto__":{}}'), -32_700],
     ['a hundred brackets', '['.repeat(100) + ']'.repeat(100), -32_700],
-    ['a lone surrogate', GREETING.replace('test', '\\ud800'), -32_700],
-    ['half a character', GREETING.replace('test', 'BYTE'), -32_700],
-    ['two messages', `${GREETING}${GREETING}`, -32_700],
+    ['a lone surrogate', GREETING_TEXT.replace('test', '\\ud800'), -32_700],
+    ['half a character', GREETING_TEXT.replace('test', 'BYTE'), -32_700],
+    ['two messages', `${GREETING_TEXT}${GREETING_TEXT}`, -32_700],
     ['nothing', '', -32_700],
     ['no greeting', '{"jsonrpc":"2.0","id":1,"method":"tools/list"}', -32_000],
     ['no message', '{"hello":1}', -32_600],

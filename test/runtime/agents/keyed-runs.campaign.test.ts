@@ -142,7 +142,7 @@ describe.each(['approve', 'reject'] as const)('D3 D7: killed between request and
       expect(await third.next()).toMatchObject({ run_id, resumed: true });
       expect(await third.next()).toEqual({ request });
       expect(calls()).toBe(1);
-      const client = await connectControl(homePaths(home()).control);
+      const client = await connectControl(homePaths(home()).control, null);
       const ballot = { run: run_id as string, digests: [request.digest], decision } as const;
       expect(await client!.approve({ ...ballot, actor: 'anna', role: 'ATTORNEY_ADMIN' })).toMatchObject([
         { counted: true },

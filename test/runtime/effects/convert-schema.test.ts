@@ -5,6 +5,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { Check } from 'typebox/value';
 import { type Json, type JsonObject, scanJson } from '../../../src/core/contract/json.js';
+import type { JsonSchema } from '../../../src/core/contract/json-schema.js';
 import { findSchemaProblem } from '../../../src/core/contract/policy/registered-schema.js';
 import {
   decodeInput,
@@ -12,7 +13,7 @@ import {
   convertInputSchema,
   convertOutputSchema,
 } from '../../../src/runtime/effects/convert-schema.js';
-import { weakenSchema, type WalkedSchema } from '../../../src/runtime/effects/weaken-schema.js';
+import { weakenSchema } from '../../../src/runtime/effects/weaken-schema.js';
 
 /** Parsed, like a message of a server. */
 function parsed(value: unknown): JsonObject {
@@ -20,7 +21,7 @@ function parsed(value: unknown): JsonObject {
   if (!scanned.ok) throw new Error(scanned.problem);
   return scanned.value as JsonObject;
 }
-const walked = (schema: object): WalkedSchema => weakenSchema(parsed(schema));
+const walked = (schema: object): JsonSchema => weakenSchema(parsed(schema));
 
 describe('the weakened schema', () => {
   test.each<[string, object, readonly unknown[], readonly unknown[]]>([
@@ -210,7 +211,7 @@ const documents = schemas.schema.map((schema) => ({
 }));
 
 describe('for arbitrary schemas', () => {
-  const usable = (schema: object): WalkedSchema | null => {
+  const usable = (schema: object): JsonSchema | null => {
     const made = walked(schema);
     return typeof made['problem'] === 'string' ? null : made;
   };

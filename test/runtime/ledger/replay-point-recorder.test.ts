@@ -8,6 +8,7 @@ import { ReplayPointBuilder } from '../../../src/kernel/replay/ledger-state.js';
 import { ReplayPointRecorder } from '../../../src/runtime/ledger/replay-point-recorder.js';
 import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
 import { winstonLog } from '../../../src/system/winston-log.js';
+import { ManualClock } from '../../fixtures/manual-clock.js';
 import { TreeDriver } from '../../fixtures/tree.js';
 
 let points: ReplayPoint[];
@@ -25,7 +26,9 @@ const open = async (pointEntries: number): Promise<void> => {
     },
   } as Partial<HistoryCache> as HistoryCache;
   const defer = (task: () => void): void => void setImmediate(task);
-  recorder = new ReplayPointRecorder({ store: memoryStore(), cache, log: winstonLog('silent'), defer, pointEntries });
+  const log = winstonLog('silent');
+  const clock = new ManualClock();
+  recorder = new ReplayPointRecorder({ store: memoryStore(), cache, clock, log, defer, pointEntries });
   await recorder.open(() => Promise.reject(new Error('no tree is needed')));
 };
 

@@ -18,7 +18,6 @@ export const ELEMENT_KINDS = [
   'approval',
   'decision_point',
 ] as const;
-export type ElementKind = (typeof ELEMENT_KINDS)[number];
 
 const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 const Text = Type.String({ maxLength: 4_096 });

@@ -75,7 +75,7 @@ export interface ClientSession {
   readonly version: string | null;
   /** The folder of the project, or its hash. */
   readonly project: string;
-  /** What its calls cannot be compared with (`missing-comparisons.ts`); null if nothing is recorded of that. */
+  /** What its calls cannot be compared with (`call-coverage.ts`); null if nothing is recorded of that. */
   readonly uncompared: string | null;
 }
 

@@ -3,6 +3,7 @@
 
 import { Check } from 'typebox/value';
 import { isJsonObject } from '../json.js';
+import { isCount, partsOf, SCHEMA_TYPES, type JsonSchema } from '../json-schema.js';
 
 /** Deeper or larger schemas are refused at registration. */
 const DEPTH_MAX = 12;
@@ -11,7 +12,7 @@ const PATTERN_CHARS_MAX = 400;
 
 /** The supported keywords, each with a check of its value. Other keywords would be accepted without effect. */
 const KEYWORDS: Readonly<Record<string, (value: unknown) => boolean>> = {
-  type: (value) => typeof value === 'string' && TYPES.includes(value),
+  type: (value) => SCHEMA_TYPES.includes(value),
   title: isText,
   description: isText,
   properties: isJsonObject,
@@ -34,12 +35,9 @@ const KEYWORDS: Readonly<Record<string, (value: unknown) => boolean>> = {
   maxItems: isCount,
 };
 const FORMATS = ['date', 'date-time', 'duration', 'email'];
-const TYPES = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'];
-
-export type RegisteredSchema = Readonly<Record<string, unknown>>;
 
 /** Whether a value from the strict parser matches a registered schema. */
-export const isSchemaInstance = (schema: RegisteredSchema, value: unknown): boolean => Check(schema, value);
+export const isSchemaInstance = (schema: JsonSchema, value: unknown): boolean => Check(schema, value);
 
 /**
  * What is wrong with a schema, in words for the programmer who registers it, or null. The schema and every object in it
@@ -73,20 +71,7 @@ function findProblemAt(schema: unknown, at: string, depth: number, budget: { nod
   return null;
 }
 
-function partsOf({
-  properties,
-  items,
-  anyOf,
-}: Readonly<Record<string, unknown>>): readonly (readonly [string, unknown])[] {
-  return [
-    ...Object.entries(isJsonObject(properties) ? properties : {}),
-    ...(items === undefined ? [] : [['items', items] as const]),
-    ...(Array.isArray(anyOf) ? anyOf.map((part, index) => [`anyOf/${index}`, part as unknown] as const) : []),
-  ];
-}
-
-const isClosedSet = (schema: Readonly<Record<string, unknown>>): boolean =>
-  schema['enum'] !== undefined || schema['const'] !== undefined;
+const isClosedSet = (schema: JsonSchema): boolean => schema['enum'] !== undefined || schema['const'] !== undefined;
 
 function isText(value: unknown): boolean {
   return typeof value === 'string' && value.length <= 2_000 && value.isWellFormed();
@@ -94,10 +79,6 @@ function isText(value: unknown): boolean {
 
 function isNumber(value: unknown): boolean {
   return typeof value === 'number' && Number.isFinite(value);
-}
-
-function isCount(value: unknown): boolean {
-  return Number.isSafeInteger(value) && Number(value) >= 0;
 }
 
 function isScalar(value: unknown): boolean {

@@ -5,8 +5,8 @@
 import { Check } from 'typebox/value';
 import { quoteForMessage, toPrintable } from '../finding-text.js';
 import { isJsonObject } from '../json.js';
+import { branchesOf, propertiesOf, requiredOf, type JsonSchema } from '../json-schema.js';
 import { describeTextRule } from '../text-rule.js';
-import type { RegisteredSchema } from './registered-schema.js';
 
 /** A part of a value, and the constraint that it breaks. */
 export interface SchemaMismatch {
@@ -21,7 +21,7 @@ const FIELD_CHARS_MAX = 120;
 const ENUM_SHOWN_MAX = 12;
 
 /** The first part of `value` that does not match `schema`; null if the whole value matches. */
-export function findSchemaMismatch(schema: RegisteredSchema, value: unknown): SchemaMismatch | null {
+export function findSchemaMismatch(schema: JsonSchema, value: unknown): SchemaMismatch | null {
   if (Check(schema, value)) return null;
   return mismatchAt(schema, value, []);
 }
@@ -43,7 +43,7 @@ function stepText(part: string | number, isFirst: boolean): string {
 
 type Path = readonly (string | number)[];
 
-function mismatchAt(schema: RegisteredSchema, value: unknown, path: Path): SchemaMismatch {
+function mismatchAt(schema: JsonSchema, value: unknown, path: Path): SchemaMismatch {
   const constraint = brokenConstraint(schema, value);
   if (constraint !== null) return { path, constraint };
   return (
@@ -57,7 +57,7 @@ function mismatchAt(schema: RegisteredSchema, value: unknown, path: Path): Schem
 const CONSTRAINTS: Readonly<Record<string, (limit: unknown) => string>> = {
   type: (type) => `must be ${typeWords(type)}`,
   const: (only) => `must be ${valueWords(only)}`,
-  enum: (values) => enumWords(Array.isArray(values) ? values : []),
+  enum: (values) => enumWords(values as readonly unknown[]),
   minLength: (count) => `must have at least ${countWords(count, 'character')}`,
   maxLength: (count) => `must have at most ${countWords(count, 'character')}`,
   pattern: (pattern) => patternWords(String(pattern)),
@@ -77,7 +77,7 @@ const FORMAT_WORDS: Readonly<Record<string, string>> = {
   email: 'one address, such as anna@a.example',
 };
 
-function brokenConstraint(schema: RegisteredSchema, value: unknown): string | null {
+function brokenConstraint(schema: JsonSchema, value: unknown): string | null {
   for (const [keyword, words] of Object.entries(CONSTRAINTS)) {
     const limit = schema[keyword];
     if (limit !== undefined && !Check({ [keyword]: limit }, value)) return words(limit);
@@ -85,15 +85,14 @@ function brokenConstraint(schema: RegisteredSchema, value: unknown): string | nu
   return null;
 }
 
-function memberMismatch(schema: RegisteredSchema, value: unknown, path: Path): SchemaMismatch | null {
-  const { properties, required, additionalProperties } = schema;
-  if (!isJsonObject(value) || !isJsonObject(properties)) return null;
-  const names = Array.isArray(required) ? required.map(String) : [];
-  const missing = names.find((name) => !Object.hasOwn(value, name));
+function memberMismatch(schema: JsonSchema, value: unknown, path: Path): SchemaMismatch | null {
+  if (!isJsonObject(value) || schema['properties'] === undefined) return null;
+  const properties = propertiesOf(schema);
+  const missing = requiredOf(schema).find((name) => !Object.hasOwn(value, name));
   if (missing !== undefined) return { path: [...path, missing], constraint: 'is missing' };
   // Names that the schema does not have are the agent's own: they are counted.
   const unknown = Object.keys(value).filter((name) => !Object.hasOwn(properties, name)).length;
-  if (additionalProperties === false && unknown > 0)
+  if (schema['additionalProperties'] === false && unknown > 0)
     return { path, constraint: `has ${countWords(unknown, 'unknown field')}` };
   for (const [name, member] of Object.entries(properties)) {
     if (Object.hasOwn(value, name) && isJsonObject(member) && !Check(member, value[name]))
@@ -102,16 +101,16 @@ function memberMismatch(schema: RegisteredSchema, value: unknown, path: Path): S
   return null;
 }
 
-function itemMismatch({ items }: RegisteredSchema, value: unknown, path: Path): SchemaMismatch | null {
+function itemMismatch({ items }: JsonSchema, value: unknown, path: Path): SchemaMismatch | null {
   if (!Array.isArray(value) || !isJsonObject(items)) return null;
   const at = value.findIndex((item) => !Check(items, item));
   return at < 0 ? null : mismatchAt(items, value[at], [...path, at]);
 }
 
 /** Of several alternatives, the one that is meant: the only one whose type and constants fit. */
-function branchMismatch({ anyOf }: RegisteredSchema, value: unknown, path: Path): SchemaMismatch | null {
-  if (!Array.isArray(anyOf)) return null;
-  const branches = (anyOf as readonly unknown[]).filter(isJsonObject);
+function branchMismatch(schema: JsonSchema, value: unknown, path: Path): SchemaMismatch | null {
+  const branches = branchesOf(schema, 'anyOf');
+  if (branches.length === 0) return null;
   const types = branches.map(({ type }) => type).filter((type) => typeof type === 'string');
   const fitting = branches.filter((branch) => isMeant(branch, value));
   const [only] = fitting;
@@ -121,12 +120,10 @@ function branchMismatch({ anyOf }: RegisteredSchema, value: unknown, path: Path)
   return { path, constraint: `must match one of ${branches.length} alternatives` };
 }
 
-function isMeant(branch: RegisteredSchema, value: unknown): boolean {
-  if (branch['type'] !== undefined && !Check({ type: branch['type'] }, value)) return false;
-  if (branch['type'] === undefined) return false;
-  const { properties } = branch;
-  if (!isJsonObject(properties) || !isJsonObject(value)) return true;
-  return Object.entries(properties).every(
+function isMeant(branch: JsonSchema, value: unknown): boolean {
+  if (branch['type'] === undefined || !Check({ type: branch['type'] }, value)) return false;
+  if (!isJsonObject(value)) return true;
+  return Object.entries(propertiesOf(branch)).every(
     ([name, member]) => !isJsonObject(member) || member['const'] === undefined || Check(member, value[name]),
   );
 }

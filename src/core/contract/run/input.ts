@@ -6,15 +6,13 @@ import { ArtifactRef, artifactRef, type Artifact } from '../artifact-ref.js';
 import { BudgetLimits } from './budget.js';
 import { Label } from '../policy/labels.js';
 import { OverlayFact } from '../policy/overlay.js';
-import { PinnedPolicies } from './pinned-policies.js';
 import { namedActorProperties } from '../person.js';
 import { EXPOSURES } from './response.js';
 import { COUNTERS_MAX, CounterFact } from './counter-fact.js';
 import { DECISION_ANSWERS_MAX, DecisionFact } from '../policy/decision-points.js';
 import { SandboxAmount, SandboxFacts } from './effect.js';
-import { EXECUTION_CAUSES, type ExecutionCause } from '../fault.js';
+import { EXECUTION_CAUSES, type ExecutionCause, FAULT_CODES } from '../fault.js';
 import { ReportOrigin } from './report-origin.js';
-import { SeenProposal } from './seen-proposal.js';
 import {
   Actor,
   CaseId,
@@ -27,12 +25,71 @@ import {
   TaxonomyVersions,
   Timestamp,
 } from '../shapes.js';
-import { CaseKeyRotation, LedgerKeyRotation } from './key-rotation.js';
 import { lostEntries } from '../evidence/lost-entries.js';
 import { featureInputKind, missingFeatureError, type RecordedByFeature } from './feature-vocabulary.js';
-import { optionalValues } from '../policy/pins.js';
+import { optionalValues, Pin, PIN_PROBLEMS } from '../policy/pins.js';
+import { OUTCOMES } from './phase.js';
 
-export { SeenProposal } from './seen-proposal.js';
+/** The key that signs the log. The entry follows the key history, which counts. */
+const LedgerKeyRotation = Type.Object(
+  {
+    purpose: Type.Literal('ledger'),
+    /** The number of rotations of this key, this one included. */
+    number: Type.Integer({ minimum: 1, maximum: 9_999 }),
+    /** Both public keys: `name+hash+base64`. */
+    old_key: Type.String({ minLength: 1, maxLength: 400 }),
+    new_key: Type.String({ minLength: 1, maxLength: 400 }),
+    /** The note that both keys have signed (src/core/ledger/proof/key-history.ts). */
+    note: Type.String({ minLength: 1, maxLength: 2_048 }),
+  },
+  closed,
+);
+
+/** The key that encrypts the contents of a case. The entry follows the note of the replacement, which counts. */
+const CaseKeyRotation = Type.Object(
+  {
+    purpose: Type.Literal('case'),
+    case_id: CaseId,
+    /** The number of the replaced key. The next number replaces it. */
+    key_no: Type.Integer({ minimum: 1, maximum: 9_999 }),
+    /** The contents that the case had then. */
+    contents: Type.Integer({ minimum: 0 }),
+  },
+  closed,
+);
+
+const PolicyPin = Type.Union([
+  Type.Object({ ...Pin.properties, artifact: ArtifactRef }, closed),
+  Type.Object({ problem: OneOf(PIN_PROBLEMS), artifact: ArtifactRef }, closed),
+]);
+
+/** The policy files by which the runs of a tree are judged (D1). */
+const PinnedPolicies = Type.Object(
+  {
+    lanes: PolicyPin,
+    roles: PolicyPin,
+    actions: PolicyPin,
+    conditions: Type.Optional(PolicyPin),
+    counters: Type.Optional(PolicyPin),
+  },
+  closed,
+);
+
+/** What the store knows of a proposal id within one root run (C19). */
+export const SeenProposal = Type.Object(
+  {
+    step_index: Type.Integer({ minimum: 1 }),
+    run_id: RunId,
+    payload_sha256: Sha256,
+    /** The outcome of that step; null while it is in flight. */
+    outcome: Nullable(OneOf(OUTCOMES)),
+    error_code: Nullable(OneOf(FAULT_CODES)),
+    /** Its response, as an artifact that comes with this input; null if it must not be returned again. */
+    response: Nullable(ArtifactRef),
+  },
+  closed,
+);
+export type SeenProposal = Static<typeof SeenProposal>;
 
 export const INPUT_ID_CHARS_MAX = 160;
 const InputId = Type.String({ minLength: 1, maxLength: INPUT_ID_CHARS_MAX });

@@ -4,7 +4,7 @@
 import { columnsOf, type TargetDefinition, type ActionDefinition } from '../../contract/policy/catalogue.js';
 import type { ArgumentCause, Fault } from '../../contract/fault.js';
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
-import type { RegisteredSchema } from '../../contract/policy/registered-schema.js';
+import type { JsonSchema } from '../../contract/json-schema.js';
 import { explanationText, findSchemaMismatch, type SchemaMismatch } from '../../contract/policy/schema-mismatch.js';
 import { Proposal, REASONING_CHARS_MAX } from '../../contract/run/proposal.js';
 import type { Policy } from '../../policy/policy.js';
@@ -37,7 +37,7 @@ export function explainProposalFault(fault: Fault, value: Json): Fault {
   };
 }
 
-const PROPOSAL_SCHEMA = Proposal as unknown as RegisteredSchema;
+const PROPOSAL_SCHEMA = Proposal as unknown as JsonSchema;
 
 /** Patterns of the fields say less than these words. */
 const FIELD_WORDS: Readonly<Record<string, string | undefined>> = {
@@ -58,7 +58,7 @@ function argumentMismatch(
   const target = (): TargetDefinition | undefined => catalogue.target(textOf(args['target']));
   switch (rule_id) {
     case 'args.schema':
-      return findSchemaMismatch(definition.args as unknown as RegisteredSchema, args);
+      return findSchemaMismatch(definition.args as unknown as JsonSchema, args);
     case 'args.tool_input':
       return below('input', findSchemaMismatch(catalogue.tool(textOf(args['tool']))?.input ?? {}, args['input']));
     case 'args.record':

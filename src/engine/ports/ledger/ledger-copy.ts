@@ -1,10 +1,8 @@
 // What a copy of a ledger reads from one store and writes to another: rows in a form that no store owns. Contents stay
 // encrypted, and keep their numbers: signed records of erasures refer to these numbers.
 
-import type { InputMark, ProposalMark } from '../../../core/ledger/readable-ledger.js';
+import type { InputMark, LogHead, ProposalMark } from '../../../core/ledger/readable-ledger.js';
 import type { TreeRecoveryHint } from './batch.js';
-import type { LogHead } from '../../../core/ledger/readable-ledger.js';
-import type { RecordedTree } from '../../../core/ledger/readable-ledger.js';
 import type { WrittenRecord } from './run-record-table.js';
 import type { Lease } from './shared-store.js';
 
@@ -34,8 +32,7 @@ export interface CopiedBlock {
   readonly types: string;
   /** The texts of the entries, separated by newlines. */
   readonly texts: string;
-  /** 32 bytes for each entry. */
-  readonly leaf_hashes: Uint8Array;
+  readonly leaf_hashes: readonly string[];
   /** The numbers of the contents, by the position of their entry in the block. */
   readonly contents: readonly { readonly entry: number; readonly no: number }[];
 }
@@ -48,31 +45,27 @@ export interface CopiedTree extends TreeRecoveryHint {
   readonly ended: boolean;
 }
 
-export interface CopiedMarks {
-  readonly proposals: readonly ProposalMark[];
-  readonly inputs: readonly InputMark[];
-}
-
-/** An ended tree with the records of all its runs. */
-export interface CopiedRecords {
-  readonly tree: RecordedTree;
-  readonly records: readonly WrittenRecord[];
-}
-
-/** What a shared ledger must know about an unfinished tree, so that a worker takes it up. */
-export interface CopiedRecovery {
-  readonly tree_id: string;
-  /** The time of the next timer; null if none is set. */
-  readonly wake_at: string | null;
-  /** The work that the former writer has left undone. */
+/** A tree with the work that the former writer has left undone. */
+export interface RecoveredTree extends CopiedTree {
   readonly leases: readonly Lease[];
 }
 
-/** A page of rows. Each list of a source is a sequence of pages, none of which is empty. */
+export type CopiedMark = InputMark | ProposalMark;
+
+/** An ended tree. */
+export interface CopiedEnd {
+  readonly tree_id: string;
+  /** How many of its entries its run records cover; null if it is not recorded. */
+  readonly seq: number | null;
+  /** The records of all its runs. */
+  readonly records: readonly Omit<WrittenRecord, 'tree_id'>[];
+}
+
+/** A list of a ledger, in pages. */
 export type CopyPages<Row> = AsyncIterable<readonly Row[]>;
 
 /**
- * A ledger that is read for a copy. Its writer lock is taken, and nothing is pending.
+ * A ledger that is read for a copy. No other process writes to it, or this is a snapshot. Nothing is pending.
  * Every method throws LedgerError LEDGER_TAMPERED or LEDGER_UNAVAILABLE.
  */
 export interface LedgerCopySource {
@@ -85,11 +78,9 @@ export interface LedgerCopySource {
   blocks(): CopyPages<CopiedBlock>;
   /** In the order of the log. */
   trees(): CopyPages<CopiedTree>;
-  marks(): CopyPages<CopiedMarks>;
-  /** In the order in which they were recorded. */
-  records(): CopyPages<CopiedRecords>;
-  /** The ended trees without records, in the order of their ends. */
-  unrecorded(): CopyPages<string>;
+  marks(): CopyPages<CopiedMark>;
+  /** The recorded trees in the order in which they were recorded, then the others in the order of their ends. */
+  ends(): CopyPages<CopiedEnd>;
   close(): Promise<void>;
 }
 
@@ -98,14 +89,13 @@ export interface LedgerCopySource {
  * marked as an unfinished copy.
  */
 export interface LedgerCopyTarget {
+  /** Whether a start of this store finds timers and unfinished work in the store. Otherwise it folds the trees. */
+  readonly needsLeases: boolean;
   addContents(page: readonly CopiedContent[]): Promise<void>;
   addBlocks(page: readonly CopiedBlock[]): Promise<void>;
-  addTrees(page: readonly CopiedTree[]): Promise<void>;
-  addMarks(page: readonly CopiedMarks[]): Promise<void>;
-  addRecords(page: readonly CopiedRecords[]): Promise<void>;
-  addUnrecorded(page: readonly string[]): Promise<void>;
-  /** Absent if a start of this store takes up unfinished trees without it. */
-  addRecovery?(page: readonly CopiedRecovery[]): Promise<void>;
+  addTrees(page: readonly RecoveredTree[]): Promise<void>;
+  addMarks(page: readonly CopiedMark[]): Promise<void>;
+  addEnds(page: readonly CopiedEnd[]): Promise<void>;
   /** Makes everything durable, so that the copy can be verified. `head` is the head of the log. */
   finish(head: LogHead): Promise<void>;
   /** Removes the mark of an unfinished copy. */

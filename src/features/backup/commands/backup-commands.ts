@@ -1,8 +1,7 @@
 import type { CommandGroup } from '../../../interfaces/cli/command.js';
 import { backup } from './backup-command.js';
 import { failoverAccept } from './failover-accept-command.js';
-import { homeCopy } from './home-copy-command.js';
-import { homeReopen } from './home-reopen-command.js';
+import { homeCopy, homeReopen } from './home-copy-command.js';
 import { restoreAcknowledge } from './restore-acknowledge-command.js';
 import { restore } from './restore-command.js';
 

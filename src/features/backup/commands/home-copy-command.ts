@@ -1,5 +1,6 @@
-import { copyHome, type CopyReport } from '../copy/copy-home.js';
-import { resolveLocation, type LedgerLocation, type LocationOptions } from '../../../home/ledger-location.js';
+import { copyHome, reopenHome, type CopyReport } from '../copy/copy-home.js';
+import { omitUndefined } from '../../../core/omit-undefined.js';
+import { resolveLocation, type LedgerLocation } from '../../../home/ledger-location.js';
 import { refuseTrackedKeys } from '../../../home/tracked-keys.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../../interfaces/cli/command.js';
 import { exitOneIfTampered } from '../../../interfaces/cli/exit-code.js';
@@ -8,6 +9,11 @@ import { progressFor } from '../../../interfaces/cli/progress-bar.js';
 import { countText, escapeText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
 import { printVerdict } from '../../../interfaces/cli/commands/ledger/ledger-verify-command.js';
 
+const FROM_OPTIONS: CliCommand['options'] = [
+  { name: 'from-home', value: 'DIR', help: 'with a URL as FROM: the folder of its keys, local state and sandbox' },
+  { name: 'from-schema', value: 'NAME', help: 'with a URL as FROM: the schema of its tables (default turnpike)' },
+];
+
 /** `turnpike home copy`: copies a ledger between an SQLite home and PostgreSQL. */
 export const homeCopy: CliCommand = {
   name: 'home copy',
@@ -15,8 +21,7 @@ export const homeCopy: CliCommand = {
   summary: 'Copy a closed ledger with its keys and files to another store, and verify the copy',
   operands: { usage: 'FROM TO', min: 2, max: 2 },
   options: [
-    { name: 'from-home', value: 'DIR', help: 'with a URL as FROM: the folder of its keys, local state and sandbox' },
-    { name: 'from-schema', value: 'NAME', help: 'with a URL as FROM: the schema of its tables (default turnpike)' },
+    ...FROM_OPTIONS,
     { name: 'to-home', value: 'DIR', help: 'with a URL as TO: the new folder for keys, local state and sandbox' },
     { name: 'to-schema', value: 'NAME', help: 'with a URL as TO: the schema for its tables (default turnpike)' },
     { name: 'no-sandbox', help: 'do not copy the files of the sandbox: move them yourself' },
@@ -52,22 +57,15 @@ async function copy(args: CommandArguments, io: Io): Promise<ExitCode> {
   return report.verdict.verdict === 'verified' ? 0 : report.verdict.verdict === 'refused' ? 1 : 4;
 }
 
-/** The location of an operand. @throws UsageError if a key of it is tracked by Git */
-export async function findLocation(
-  name: string,
-  args: CommandArguments,
-  end: 'from' | 'to',
-  io: Io,
-): Promise<LedgerLocation> {
-  const location = resolveLocation(name, locationOptions(args, end), io.cwd);
+/**
+ * The location of an operand, with the options `--from-home` and `--from-schema`, or those of the target.
+ * @throws UsageError if a key of it is tracked by Git
+ */
+async function findLocation(name: string, args: CommandArguments, end: 'from' | 'to', io: Io): Promise<LedgerLocation> {
+  const options = omitUndefined({ home: args.text(`${end}-home`), schema: args.text(`${end}-schema`) });
+  const location = resolveLocation(name, options, io.cwd);
   await refuseTrackedKeys(location.paths);
   return location;
-}
-
-/** The options `--from-home` and `--from-schema`, or those of the target. */
-function locationOptions(args: CommandArguments, end: 'from' | 'to'): LocationOptions {
-  const [home, schema] = [args.text(`${end}-home`), args.text(`${end}-schema`)];
-  return { ...(home === undefined ? {} : { home }), ...(schema === undefined ? {} : { schema }) };
 }
 
 const linesOf = ({ from, to, entries, trees, verdict }: CopyReport, isKept: boolean): readonly string[] =>
@@ -77,3 +75,23 @@ const linesOf = ({ from, to, entries, trees, verdict }: CopyReport, isKept: bool
         `copied ${entries} entries of ${countText(trees, 'run tree')} from ${from} to ${to}`,
         isKept ? 'use only one of the two from now on' : `${from} is not opened for writing any more: use the copy`,
       ];
+
+/** `turnpike home reopen`: lets a ledger be written again that was copied. */
+export const homeReopen: CliCommand = {
+  name: 'home reopen',
+  access: 'write',
+  summary: 'Let a ledger be written again that was copied',
+  operands: { usage: 'FROM', min: 1, max: 1 },
+  options: FROM_OPTIONS,
+  notes: [
+    'Removes the mark that `home copy` has left. Use it only if nothing has written to the copy, and nothing ever will:',
+    'two ledgers that continue under one key contradict each other, and an auditor who sees both finds a forged log.',
+  ],
+  async run(args, io) {
+    const [name = ''] = args.operands;
+    const copy = await reopenHome(await findLocation(name, args, 'from', io));
+    const text = copy === null ? `${name} was not copied` : `${name} is open again: never write to ${copy}`;
+    await io.stdout.write(args.flag('json') ? jsonLine({ reopened: copy !== null, copy }) : `${escapeText(text)}\n`);
+    return 0;
+  },
+};

@@ -16,10 +16,18 @@ import { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
 import { openHead } from '../../../home/home.js';
 import { copyLedger, type CopyCounts, type CopyProgress } from './copy-ledger.js';
 import { locationText, type LedgerLocation } from '../../../home/ledger-location.js';
-import { installCopy, requireKey } from './install-copy.js';
 import { readCopyMarker, removeCopyMarker, writeCopyMarker } from '../../../home/copy-marker.js';
-import { openCopySource } from './copy-source.js';
-import { claimTarget, clearTarget, copyFiles, createCopyTarget, isPublished, openCopy } from './copy-target.js';
+import { openCopySource, type OpenCopySource } from './copy-source.js';
+import {
+  claimTarget,
+  clearTarget,
+  copyFiles,
+  createCopyTarget,
+  installCopy,
+  isPublished,
+  openCopy,
+  requireKey,
+} from './copy-target.js';
 
 /** What to copy, and how. */
 export interface CopyHomeOptions {
@@ -46,15 +54,7 @@ export interface CopyReport extends Pick<CopyCounts, 'entries' | 'trees'> {
   readonly verdict: LedgerVerdict;
 }
 
-/**
- * Copies a closed ledger to an empty place: its log, contents, marks and run records, its keys and tokens, the head
- * file, the emergency overlay, exports and the sandbox. Then verifies the copy, and marks the source as copied: it is
- * not opened for writing any more until `reopenHome`.
- * @throws UsageError if the target is not empty, or an unfinished copy of another source
- * @throws LedgerError LEDGER_COPIED if the source was copied to another place
- * @throws LedgerError LEDGER_LOCKED if another process has the source open, or copies to the target; LEDGER_TAMPERED,
- * LEDGER_BELOW_HEAD if the source is not what its keys and its head file say; LEDGER_UNAVAILABLE
- */
+/** See copies.ts. */
 export async function copyHome(options: CopyHomeOptions): Promise<CopyReport> {
   const { from, to } = options;
   const names = { from: locationText(from), to: locationText(to) };
@@ -77,7 +77,7 @@ export async function copyHome(options: CopyHomeOptions): Promise<CopyReport> {
   }
 }
 
-/** Lets the ledger of a place be written again that was copied. @returns the name of the copy, or null */
+/** See copies.ts. */
 export async function reopenHome(location: LedgerLocation): Promise<string | null> {
   const source = await openCopySource(location);
   try {
@@ -94,16 +94,15 @@ interface CopyNames {
 }
 
 /** A copy to the same place was interrupted after the mark. */
-function refuseOtherCopy({ copiedTo }: Source, { from, to }: CopyNames): void {
+function refuseOtherCopy({ copiedTo }: OpenCopySource, { from, to }: CopyNames): void {
   if (copiedTo === null || copiedTo === to) return;
   const message = `${from} was copied to ${copiedTo}, and continues there: copy that one, or run \`turnpike home reopen\``;
   throw new LedgerError({ code: 'LEDGER_COPIED', message });
 }
 
 type CopyResult = Omit<CopyReport, 'from' | 'to'>;
-type Source = Awaited<ReturnType<typeof openCopySource>>;
 
-async function copyAll(options: CopyHomeOptions, names: CopyNames, opened: Source): Promise<CopyResult> {
+async function copyAll(options: CopyHomeOptions, names: CopyNames, opened: OpenCopySource): Promise<CopyResult> {
   const { from, to, sandbox = true, keepSource = false, onProgress = () => undefined } = options;
   const { progress = NO_PROGRESS } = options;
   const { store, source } = opened;
@@ -129,7 +128,7 @@ async function copyAll(options: CopyHomeOptions, names: CopyNames, opened: Sourc
 }
 
 /** M5: once the mark is there no process can join, so a lock that was never lost proves that none has written. */
-async function markSource({ mark, confirmLock }: Source, target: string): Promise<void> {
+async function markSource({ mark, confirmLock }: OpenCopySource, target: string): Promise<void> {
   await mark(target);
   try {
     await confirmLock();
@@ -143,7 +142,7 @@ async function markSource({ mark, confirmLock }: Source, target: string): Promis
 async function finishPublished(
   { to, keepSource = false, ...options }: CopyHomeOptions,
   names: CopyNames,
-  opened: Source,
+  opened: OpenCopySource,
 ): Promise<CopyResult | null> {
   const { root } = await opened.source.head();
   if (readCopyMarker(to.paths.home)?.verified !== root || !(await isPublished(to))) return null;

@@ -1,14 +1,19 @@
 import { nameInLedger } from '../../../core/contract/entry-name.js';
 import { LedgerError } from '../../../core/errors.js';
 import { EMPTY_HEAD, extendHead } from '../../../core/ledger/proof/merkle.js';
-import type { CopyPages, LedgerCopySource, LedgerCopyTarget } from '../../../engine/ports/ledger/ledger-copy.js';
+import { isUnfoldable } from '../../../engine/failures.js';
+import type {
+  CopiedTree,
+  LedgerCopySource,
+  LedgerCopyTarget,
+  RecoveredTree,
+} from '../../../engine/ports/ledger/ledger-copy.js';
 import type { LedgerStore, LogHead } from '../../../engine/ports/ledger/ledger-store.js';
+import type { Lease } from '../../../engine/ports/ledger/shared-store.js';
 import { NO_PROGRESS, type ProgressReporter } from '../../../engine/ports/progress.js';
-import { readRecovery } from './copied-recovery.js';
-
-/** Unfinished trees in one page. */
-const PAGE_TREES = 64;
-const HASH_BYTES = 32;
+import { foldTree } from '../../../engine/trees/fold-trees.js';
+import { isAbandoned, liveAgents } from '../../../engine/trees/live-trees.js';
+import type { Tree } from '../../../kernel/tree.js';
 
 /** What was copied so far. */
 export interface CopyCounts {
@@ -53,7 +58,7 @@ export async function copyLedger(
     if (page[0]?.log_index !== log.size) throw differentLogError(log.size);
     log = extendHead(
       log,
-      page.flatMap(({ leaf_hashes }) => hashesOf(leaf_hashes)),
+      page.flatMap(({ leaf_hashes }) => leaf_hashes),
     );
     await target.addBlocks(page);
     progress.advance(log.size - counts.entries);
@@ -61,42 +66,54 @@ export async function copyLedger(
     onProgress(counts, head.size);
   }
   if (log.size !== head.size || log.root !== head.root) throw differentLogError(log.size);
-  await copyPages(source.trees(), async (page) => {
-    await target.addTrees(page);
+  for await (const page of source.trees()) {
+    const trees: RecoveredTree[] = [];
+    for (const tree of page) trees.push(await recover(target.needsLeases ? store : null, tree));
+    await target.addTrees(trees);
     counts.trees += page.length;
-  });
-  await copyPages(source.marks(), (page) => target.addMarks(page));
-  await copyPages(source.records(), (page) => target.addRecords(page));
-  await copyPages(source.unrecorded(), (page) => target.addUnrecorded(page));
-  if (store !== null) await copyRecovery(store, target);
+  }
+  for await (const page of source.marks()) await target.addMarks(page);
+  for await (const page of source.ends()) await target.addEnds(page);
   await target.finish(head);
   return { ...counts, head };
 }
 
-async function copyPages<Row>(pages: CopyPages<Row>, add: (page: readonly Row[]) => Promise<void>): Promise<void> {
-  for await (const page of pages) await add(page);
+/**
+ * Finds by folding what workers read from the store: the next timer of an unfinished tree, and the leases that its
+ * former writer has left. A tree that does not fold has none: no worker could take it up.
+ * @param store null if the target needs no leases
+ */
+async function recover(store: LedgerStore | null, tree: CopiedTree): Promise<RecoveredTree> {
+  const folded = store === null || !tree.unfinished ? null : await foldUnlessDamaged(store, tree.tree_id);
+  if (folded === null) return { ...tree, leases: [] };
+  const wake_at = folded.timers.map(({ at }) => at).sort()[0] ?? null;
+  const leases = leasesOf(folded);
+  folded.stop();
+  return { ...tree, wake_at, leases };
 }
 
-async function copyRecovery(store: LedgerStore, target: LedgerCopyTarget): Promise<void> {
-  if (target.addRecovery === undefined) return;
-  let unfinished: string[] = [];
-  const flush = async (): Promise<void> => {
-    const page = [];
-    for (const tree_id of unfinished) page.push(await readRecovery(store, tree_id));
-    unfinished = [];
-    await target.addRecovery?.(page.filter((recovery) => recovery !== null));
-  };
-  for await (const tree of store.openTrees()) {
-    if (tree.unfinished && unfinished.push(tree.tree_id) >= PAGE_TREES) await flush();
+async function foldUnlessDamaged(store: LedgerStore, tree_id: string): Promise<Tree | null> {
+  try {
+    return (await foldTree(store, tree_id))?.tree ?? null;
+  } catch (error) {
+    if (isUnfoldable(error)) return null;
+    throw error;
   }
-  await flush();
 }
 
-function hashesOf(leaf_hashes: Uint8Array): readonly string[] {
-  const bytes = Buffer.from(leaf_hashes.buffer, leaf_hashes.byteOffset, leaf_hashes.byteLength);
-  return Array.from({ length: bytes.length / HASH_BYTES }, (_, n) =>
-    bytes.toString('hex', n * HASH_BYTES, (n + 1) * HASH_BYTES),
-  );
+/** As `leaseChanges` gives them to the worker that commits. */
+function leasesOf(tree: Tree): readonly Lease[] {
+  const { tree_id } = tree;
+  const leases: Lease[] = [];
+  for (const command of tree.pending) {
+    if (command.kind === 'perform' && !command.in_commit) leases.push({ run_id: command.run_id, kind: 'effect' });
+  }
+  const agents = liveAgents(tree);
+  for (const { link, context } of agents) {
+    if (link === 'attached') leases.push({ run_id: context.run_id, kind: 'caller' });
+  }
+  if (agents.length === 0 && isAbandoned(tree)) leases.push({ run_id: tree_id, kind: 'caller' });
+  return leases;
 }
 
 const differentLogError = (size: number): LedgerError =>

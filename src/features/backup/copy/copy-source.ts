@@ -39,8 +39,7 @@ export async function openCopySource(location: LedgerLocation): Promise<OpenCopy
   };
   try {
     const { store, source } = await openStores(location, opened);
-    const marks = marksOf(location);
-    const copiedTo = await marks.read();
+    const copiedTo = await readMark(location);
     await new Sequencer(store, () => undefined).run();
     const { externalHeadStore } = openHead(location.paths, { readOnly: true });
     await checkExternalHead(store, externalHeadStore, { acceptMissing: location.postgres !== null });
@@ -53,41 +52,31 @@ export async function openCopySource(location: LedgerLocation): Promise<OpenCopy
     const confirmLock = async (): Promise<void> => {
       if (location.postgres !== null) await store.acquire();
     };
-    return { store, source, copiedTo, mark: marks.write, confirmLock, close };
+    const mark = (target: string | null): Promise<void> => writeMark(location, target);
+    return { store, source, copiedTo, mark, confirmLock, close };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-/** Marks are read and written under the writer lock. */
-interface CopiedMarks {
-  readonly read: () => Promise<string | null>;
-  readonly write: (target: string | null) => Promise<void>;
+/** The name of the copy of a ledger whose writer lock the caller has; null if it was not copied. */
+async function readMark({ paths, postgres }: LedgerLocation): Promise<string | null> {
+  if (postgres === null) return readCopiedMark(paths.home);
+  const { readCopied } = await import('../../../stores/postgres/copy/copied-ledger.js');
+  return readCopied({ ...postgres, readOnly: false });
 }
 
-function marksOf({ paths: { home }, postgres }: LedgerLocation): CopiedMarks {
+/** See `OpenCopySource.mark`. */
+async function writeMark({ paths, postgres }: LedgerLocation, target: string | null): Promise<void> {
   if (postgres !== null) {
-    const adapter = () => import('../../../stores/postgres/copy/copied-ledger.js');
-    const place = { ...postgres, readOnly: false };
-    return {
-      read: async () => (await adapter()).readCopied(place),
-      write: async (target) => (await adapter()).writeCopied(place, target),
-    };
-  }
-  return {
-    read: () => Promise.resolve(readCopiedMark(home)),
-    write: async (target) => {
-      if (target === null) await removeCopiedMark(home);
-      else writeCopiedMark(home, target);
-    },
-  };
+    const { writeCopied } = await import('../../../stores/postgres/copy/copied-ledger.js');
+    await writeCopied({ ...postgres, readOnly: false }, target);
+  } else if (target === null) await removeCopiedMark(paths.home);
+  else writeCopiedMark(paths.home, target);
 }
 
-interface SourceStores {
-  readonly store: LedgerStore;
-  readonly source: LedgerCopySource;
-}
+type SourceStores = Pick<OpenCopySource, 'store' | 'source'>;
 
 async function openStores({ paths, postgres }: LedgerLocation, opened: CloseStep[]): Promise<SourceStores> {
   const keys = new CaseKeys(paths.caseKeys, erasureSealOf(paths, { readOnly: true }));

@@ -1,18 +1,19 @@
 // The place that a copy fills: a folder with a mark, and an empty store.
 
 import { basename, join } from 'node:path';
-import { copyFolder, copyRegularFile, removeAll } from '../../../system/files/copy-folder.js';
+import { copyFileIfThere, copyFolder, removeAll } from '../../../system/files/copy-folder.js';
 import { fsyncDirectory } from '../../../system/files/fsync-directory.js';
 import { CaseKeys } from '../../../stores/keys/case-keys.js';
 import { copyDraftOf, createSqliteCopyTarget } from '../../../stores/sqlite/copy/sqlite-copy-target.js';
 import { openSqliteStore } from '../../../stores/sqlite/sqlite-ledger-store.js';
 import { lockFolder, lockWriter, type WriterLock } from '../../../stores/sqlite/writer-lock.js';
-import { errorCode } from '../../../system/error-code.js';
-import { LedgerError, usageError } from '../../../core/errors.js';
+import { LedgerError, usageError, type UsageError } from '../../../core/errors.js';
 import type { LedgerCopyTarget } from '../../../engine/ports/ledger/ledger-copy.js';
 import type { LedgerStore } from '../../../engine/ports/ledger/ledger-store.js';
 import { erasureSealOf, isVacant, makeFolder, sqliteFiles } from '../../../home/home.js';
-import { sharedExports, storeFile, volumeFiles } from '../../../home/store-home.js';
+import { withoutPassword } from '../../../home/hide-passwords.js';
+import { readLedgerSigner } from '../../../home/ledger-key.js';
+import { drawId, openVolume, sharedExports, storeFile, volumeFiles, writeStoreHome } from '../../../home/store-home.js';
 import { ignoreInGit } from '../../../home/tracked-keys.js';
 import type { LedgerLocation } from '../../../home/ledger-location.js';
 import { createCopyMarker, readCopyMarker } from '../../../home/copy-marker.js';
@@ -60,17 +61,9 @@ export async function copyFiles(source: LedgerLocation, target: LedgerLocation, 
   if (withSandbox) await copyFolder(from.sandbox, to.sandbox);
   for (const file of volumeFiles(to.sandbox)) await removeAll(file);
   for (const folder of [to.keys, to.sandbox]) makeFolder(folder);
-  for (const file of ['head', 'overlay', 'mcpRun'] as const) await copyIfThere(from[file], to[file]);
+  for (const file of ['head', 'overlay', 'mcpRun'] as const) await copyFileIfThere(from[file], to[file]);
   await copyFolder(exportsOf(source), exportsOf(target));
   await fsyncDirectory(to.home);
-}
-
-async function copyIfThere(from: string, to: string): Promise<void> {
-  try {
-    await copyRegularFile(from, to);
-  } catch (error) {
-    if (errorCode(error) !== 'ENOENT') throw error;
-  }
 }
 
 /** Creates the empty store of the target, whose keys have been copied. @throws like its store */
@@ -107,3 +100,35 @@ export async function isPublished({ paths, postgres }: LedgerLocation): Promise<
     throw error;
   }
 }
+
+// A copy into PostgreSQL is a home of a shared ledger: the keys and the volume are recorded in the database, and the
+// folder names the database. So commands and workers open the copy like any shared ledger.
+
+/**
+ * Records the installation of a copy. Does nothing for an SQLite home.
+ * @throws UsageError if the key folder has no ledger key; LedgerError LEDGER_UNAVAILABLE
+ */
+export async function installCopy({ paths, postgres }: LedgerLocation): Promise<void> {
+  if (postgres === null) return;
+  const { keys, ledgerKey, sandbox, home } = paths;
+  const vkey = readLedgerSigner(ledgerKey)?.vkey;
+  if (vkey === undefined) throw missingKeyError(keys);
+  const { openPostgresCluster } = await import('../../../stores/postgres/cluster/postgres-cluster.js');
+  const cluster = openPostgresCluster(postgres);
+  try {
+    const volume_id = openVolume(sandbox).id;
+    const { ledger_id } = await cluster.install({ ledger_id: drawId('led_'), vkey, volume_id });
+    const [url, { schema }] = [withoutPassword(postgres.url), postgres];
+    writeStoreHome(home, { version: 1, url, schema, ledger_id, volume_id, keys, sandbox });
+  } finally {
+    await cluster.close();
+  }
+}
+
+/** A shared ledger is identified by its key. @throws UsageError if a copy into PostgreSQL would have none */
+export function requireKey(from: LedgerLocation, to: LedgerLocation): void {
+  if (to.postgres !== null && readLedgerSigner(from.paths.ledgerKey) === null) throw missingKeyError(from.paths.keys);
+}
+
+const missingKeyError = (keys: string): UsageError =>
+  usageError(`${keys} has no ledger key: open the source once, so that its heads are signed, and copy again`);

@@ -12,37 +12,47 @@ import {
   type ArchiveResult,
   type LockedLedger,
 } from '../archive-ledger.js';
-import { OPERATOR_DEFAULTS } from '../../../runtime/operator-acts.js';
-import type { Turnpike } from '../../../host/turnpike.js';
+import { OPERATOR_DEFAULTS, type Operator } from '../../../runtime/operator-acts.js';
 import type { BoundaryBlocker } from '../archive-boundary.js';
 import { readStoreHome } from '../../../home/store-home.js';
 import { openHome } from '../../../home/home.js';
 import { readLedgerSigner } from '../../../home/ledger-key.js';
 import { countReads } from '../../../runtime/ledger/count-reads.js';
 import { RunRecordWriter } from '../../../runtime/ledger/run-record-writer.js';
-import { quoteArgument, commandUsageError } from '../../../interfaces/cli/arguments.js';
-import type { CommandArguments, CliCommand } from '../../../interfaces/cli/command.js';
+import { defineCommand, type CliCommand, type CommandArguments } from '../../../interfaces/cli/command.js';
+import { integerType } from '../../../interfaces/cli/option-types.js';
 import { exitOneIfTampered } from '../../../interfaces/cli/exit-code.js';
-import { withHomeAccess } from '../../../interfaces/cli/home-access.js';
-import { OPERATOR_OPTIONS, parseOperator } from '../../../interfaces/cli/options/person-options.js';
+import { withLocalTurnpike } from '../../../interfaces/cli/home-access.js';
+import { OPERATOR_OPTIONS, operatorOf } from '../../../interfaces/cli/options/person-options.js';
 import { homeOf } from '../../../interfaces/cli/options/folders.js';
 import { type Io } from '../../../interfaces/cli/io.js';
 import { progressFor } from '../../../interfaces/cli/progress-bar.js';
-import { countText, escapeText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
+import { countText, escapeLines, jsonLine } from '../../../interfaces/cli/text/terminal.js';
+
+/** 15 digits: every such number is exact. */
+const ENTRIES_MAX = 999_999_999_999_999;
+const [ACTOR, ...OTHERS] = OPERATOR_OPTIONS;
 
 /** `turnpike ledger archive`: moves the oldest entries of a ledger to a file that proves what they were. */
-export const ledgerArchive: CliCommand = {
+export const ledgerArchive: CliCommand = defineCommand({
   name: 'ledger archive',
   access: 'write',
   summary: 'Move the oldest entries of the ledger to a signed archive file; the ledger continues from there',
   operands: { usage: 'FILE', min: 1, max: 1 },
   options: [
-    { name: 'before', value: 'SIZE', help: 'archive at most the first SIZE entries (default: all signed entries)' },
-    ...OPERATOR_OPTIONS.map((option) =>
-      option.name === 'actor'
-        ? { name: 'actor', value: 'NAME', help: `${option.help} (default: ${OPERATOR_DEFAULTS.role})` }
-        : option,
-    ),
+    {
+      name: 'before',
+      value: 'SIZE',
+      type: integerType({ max: ENTRIES_MAX, takes: 'a number of entries', quotes: true }),
+      help: 'archive at most the first SIZE entries (default: all signed entries)',
+    },
+    {
+      name: 'actor',
+      value: 'NAME',
+      default: OPERATOR_DEFAULTS.role,
+      help: `${ACTOR.help} (default: ${OPERATOR_DEFAULTS.role})`,
+    },
+    ...OTHERS,
   ],
   notes: [
     'Only whole run trees that have ended are archived: the first active tree keeps everything after it in the ledger.',
@@ -54,20 +64,32 @@ export const ledgerArchive: CliCommand = {
   ],
   async run(args, io) {
     const path = resolve(io.cwd, args.operands[0] ?? '');
-    const before = parseBefore(args);
+    const { before = null, json } = args.values;
+    const operator = operatorOf(args.values);
     return exitOneIfTampered(io, async () => {
       const ledger = homeOf(args, io).ledger;
       const bytes_before = fileSizeOf(ledger);
-      const archived = await archive(path, before, args, io);
+      const archived = await archive({ path, before, operator }, args, io);
       const sizes = { bytes_before, bytes_after: fileSizeOf(ledger) };
-      await io.stdout.write(args.flag('json') ? jsonLine({ ...archived, ...sizes }) : textOf(archived, path, sizes));
+      await io.stdout.write(json ? jsonLine({ ...archived, ...sizes }) : textOf(archived, path, sizes));
       return 0;
     });
   },
-};
+});
+
+interface ArchiveRequest {
+  readonly path: string;
+  /** The number of entries to archive at most; null: all that are signed. */
+  readonly before: number | null;
+  readonly operator: Operator;
+}
 
 /** Archives what policy allows: the request names the boundary and the cases, and the archive ends there. */
-async function archive(path: string, before: number | null, args: CommandArguments, io: Io): Promise<ArchiveResult> {
+async function archive(
+  { path, before, operator }: ArchiveRequest,
+  args: CommandArguments,
+  io: Io,
+): Promise<ArchiveResult> {
   if (readStoreHome(homeOf(args, io).home) !== null) {
     throw usageError('a ledger in a database cannot be archived: its entries stay in the database');
   }
@@ -76,29 +98,16 @@ async function archive(path: string, before: number | null, args: CommandArgumen
     withLockedLedger(args, io, (ledger) => archiveLedger(ledger, size, () => createArchiveDraft(path)));
   if (size === from) return archiveNow();
   const request = { action: 'ARCHIVE_LEDGER', cases, details: { from, size, root } } as const;
-  const grant = await withTurnpike(args, io, (turnpike) =>
-    turnpike.requestAct(parseOperator(ledgerArchive, args, OPERATOR_DEFAULTS.role), request),
-  );
+  const grant = await withLocalTurnpike(args, io, (turnpike) => turnpike.requestAct(operator, request));
   try {
     const archived = await archiveNow();
-    await withTurnpike(args, io, (turnpike) => turnpike.reportAct(grant, 'done'));
+    await withLocalTurnpike(args, io, (turnpike) => turnpike.reportAct(grant, 'done'));
     return { ...archived, held };
   } catch (error) {
-    await withTurnpike(args, io, (turnpike) => turnpike.reportAct(grant, 'failed')).catch(() => undefined);
+    await withLocalTurnpike(args, io, (turnpike) => turnpike.reportAct(grant, 'failed')).catch(() => undefined);
     throw error;
   }
 }
-
-const withTurnpike = <T>(args: CommandArguments, io: Io, work: (turnpike: Turnpike) => Promise<T>): Promise<T> =>
-  withHomeAccess(
-    args,
-    io,
-    ({ localTurnpike }) => {
-      if (localTurnpike === null) throw commandUsageError(ledgerArchive, 'another process has the home directory open');
-      return work(localTurnpike);
-    },
-    { localOnly: true },
-  );
 
 /** Opens the ledger of a home directory without an engine. */
 async function withLockedLedger<T>(
@@ -125,14 +134,6 @@ async function withLockedLedger<T>(
   }
 }
 
-function parseBefore(args: CommandArguments): number | null {
-  const text = args.text('before');
-  if (text === undefined) return null;
-  if (!/^(?:0|[1-9]\d{0,14})$/u.test(text))
-    throw commandUsageError(ledgerArchive, `--before takes a number of entries, not ${quoteArgument(text)}`);
-  return Number(text);
-}
-
 /** 0 for a missing file: the home does not exist then, which another check reports. */
 const fileSizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 
@@ -152,7 +153,7 @@ function textOf(
   if (held !== null) lines.push(blockerLine(held));
   if (!tidied)
     lines.push('the space in the ledger file could not be reclaimed now: the next `ledger archive` tries again');
-  return lines.map((line) => `${escapeText(line)}\n`).join('');
+  return escapeLines(lines);
 }
 
 const BLOCKER_TEXTS: Readonly<Record<BoundaryBlocker['why'], string>> = {

@@ -7,13 +7,13 @@ import { withholdByLanes } from '../../../runtime/content/lane-withholding.js';
 import { writeEvidence } from '../write-evidence.js';
 import { readLedgerSigner } from '../../../home/ledger-key.js';
 import { requireSignedHead } from '../../../runtime/ledger/ledger-proofs.js';
-import type { CliCommand, ExitCode } from '../../../interfaces/cli/command.js';
+import { defineCommand, type CliCommand, type ExitCode } from '../../../interfaces/cli/command.js';
 import { exitOneIfTampered } from '../../../interfaces/cli/exit-code.js';
 import { homeOf, withLedger, type OpenLedger } from '../../../interfaces/cli/options/folders.js';
 import { countText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
 
 /** `turnpike ledger export`: writes one file with all that a third party needs to verify the ledger. */
-export const ledgerExport: CliCommand = {
+export const ledgerExport: CliCommand = defineCommand({
   name: 'ledger export',
   access: 'read',
   summary: 'Write an evidence bundle: ledger, content, policies, machines, checkpoint and key in one verifiable file',
@@ -27,11 +27,12 @@ export const ledgerExport: CliCommand = {
   ],
   async run(args, io) {
     const path = resolve(io.cwd, args.operands[0] ?? '');
+    const { entries: entriesOnly, json } = args.values;
     const signer = readLedgerSigner(homeOf(args, io).ledgerKey);
     return exitOneIfTampered(io, () =>
       withLedger<ExitCode>(args, io, async (ledger) => {
         const write = async (writeLine: (line: string) => Promise<void>) => {
-          if (args.flag('entries')) return writeEntries(ledger, writeLine);
+          if (entriesOnly) return writeEntries(ledger, writeLine);
           if (signer === null) throw usageError('this home directory has no signing key: open it once for writing');
           return writeEvidence(
             withholdByLanes(ledger.store),
@@ -43,12 +44,12 @@ export const ledgerExport: CliCommand = {
         const written = await writeNewFile(path, write);
         const { entries, artifacts } = written;
         const message = `wrote ${entries} entries and ${countText(artifacts, 'artifact')} to ${path}\n`;
-        await io.stdout.write(args.flag('json') ? jsonLine(written) : message);
+        await io.stdout.write(json ? jsonLine(written) : message);
         return 0;
       }),
     );
   },
-};
+});
 
 async function writeEntries({ store }: OpenLedger, writeLine: (line: string) => Promise<void>) {
   let entries = 0;

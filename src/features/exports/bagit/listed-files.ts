@@ -1,7 +1,7 @@
 // Compares the manifests and fetch.txt with the files of a bag.
 
 import type { BagFindings, BagRule } from './bag-finding.js';
-import type { Declaration } from './declaration.js';
+import type { Declaration } from './bag-info.js';
 import { readBagFile, type FileRecord, type Inventory, type BagReadContext } from './inventory.js';
 import {
   parseFetchLine,
@@ -100,51 +100,49 @@ const isMisplaced = (kind: ManifestFile['kind'], path: string): boolean =>
 export async function readManifest(
   context: BagReadContext,
   listed: ListedFiles,
-  { version, encoding }: Declaration,
+  declaration: Declaration,
   manifest: ManifestFile,
 ): Promise<void> {
-  const { findings, limits } = context;
-  const record = listed.inventory.files.get(manifest.path);
-  if (record === undefined) return;
-  let number = 0;
-  await readBagFile(context, record, {
-    encoding,
-    bytes_max: limits.manifest_bytes_max,
-    onLine: (text) => {
-      number += 1;
-      const line = parseManifestLine(text, manifest.algorithm, version);
-      if (line === 'blank') findings.add('manifest.line_blank', manifest.path, `line ${number} is empty`);
-      else if (line === 'malformed') {
-        findings.add('manifest.line_malformed', manifest.path, `line ${number} is no digest and path`);
-      } else listed.addLine(manifest, line);
-    },
+  const { findings } = context;
+  await readLines(context, listed, declaration, manifest.path, (text, number) => {
+    const line = parseManifestLine(text, manifest.algorithm, declaration.version);
+    if (line === 'blank') findings.add('manifest.line_blank', manifest.path, `line ${number} is empty`);
+    else if (line === 'malformed') {
+      findings.add('manifest.line_malformed', manifest.path, `line ${number} is no digest and path`);
+    } else listed.addLine(manifest, line);
   });
 }
 
-export async function readFetch(
-  context: BagReadContext,
-  listed: ListedFiles,
-  { version, encoding }: Declaration,
-): Promise<void> {
+export async function readFetch(context: BagReadContext, listed: ListedFiles, declaration: Declaration): Promise<void> {
   const { findings, limits } = context;
-  const record = listed.inventory.files.get('fetch.txt');
+  await readLines(context, listed, declaration, 'fetch.txt', (text, number) => {
+    const line = parseFetchLine(text, declaration.version);
+    if (line === 'blank') findings.add('manifest.line_blank', 'fetch.txt', `line ${number} is empty`);
+    else if (line === 'malformed') {
+      findings.add('fetch.line_malformed', 'fetch.txt', `line ${number} is no URL, length and path`);
+    } else if (line.problem !== null || !isPayload(line.path)) {
+      findings.add('fetch.path_unfit', line.path, line.problem ?? 'it is outside of data/');
+    } else if (!listed.addFetch(line.path, limits.entries_max)) {
+      findings.add('tree.limit', 'fetch.txt', `more than ${limits.entries_max} files`);
+    }
+  });
+}
+
+/** Reads a tag file, unless it is missing. Lines are numbered from 1. */
+async function readLines(
+  context: BagReadContext,
+  { inventory }: ListedFiles,
+  { encoding }: Declaration,
+  path: string,
+  onLine: (text: string, number: number) => void,
+): Promise<void> {
+  const record = inventory.files.get(path);
   if (record === undefined) return;
   let number = 0;
   await readBagFile(context, record, {
     encoding,
-    bytes_max: limits.manifest_bytes_max,
-    onLine: (text) => {
-      number += 1;
-      const line = parseFetchLine(text, version);
-      if (line === 'blank') findings.add('manifest.line_blank', 'fetch.txt', `line ${number} is empty`);
-      else if (line === 'malformed') {
-        findings.add('fetch.line_malformed', 'fetch.txt', `line ${number} is no URL, length and path`);
-      } else if (line.problem !== null || !isPayload(line.path)) {
-        findings.add('fetch.path_unfit', line.path, line.problem ?? 'it is outside of data/');
-      } else if (!listed.addFetch(line.path, limits.entries_max)) {
-        findings.add('tree.limit', 'fetch.txt', `more than ${limits.entries_max} files`);
-      }
-    },
+    bytes_max: context.limits.manifest_bytes_max,
+    onLine: (text) => onLine(text, (number += 1)),
   });
 }
 

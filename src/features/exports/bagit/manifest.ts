@@ -62,18 +62,12 @@ export function parseManifestLine(line: string, algorithm: Algorithm, version: B
 
 export const writeManifestLine = (digest: string, path: string): string => `${digest}  ${encodePath(path)}\n`;
 
-export type FetchLine = 'blank' | 'malformed' | (ListedPath & { readonly url: string; readonly bytes: number | null });
-
 /** Nothing is ever fetched: the line only names a file that may have been missing at first. */
-export function parseFetchLine(line: string, version: BagVersion): FetchLine {
+export function parseFetchLine(line: string, version: BagVersion): 'blank' | 'malformed' | ListedPath {
   if (line === '') return 'blank';
-  const [, url = '', length = '', written] = /^(\S+)[ \t]+(-|\d{1,15})[ \t]+(\S.*)$/s.exec(line) ?? [];
-  if (written === undefined) return 'malformed';
-  return { url, bytes: length === '-' ? null : Number(length), ...parseListedPath(written, version) };
+  const [, written] = /^\S+[ \t]+(?:-|\d{1,15})[ \t]+(\S.*)$/s.exec(line) ?? [];
+  return written === undefined ? 'malformed' : parseListedPath(written, version);
 }
-
-export const writeFetchLine = (url: string, bytes: number | null, path: string): string =>
-  `${url.replace(/\s/g, encodeURIComponent)} ${bytes ?? '-'} ${encodePath(path)}\n`;
 
 function parseListedPath(written: string, version: BagVersion): ListedPath {
   const decoded = decodePath(written, version);

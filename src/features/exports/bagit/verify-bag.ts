@@ -2,9 +2,15 @@
 // nothing and reads no file twice. Memory grows with the number of files, never with their size.
 
 import type { BagTree } from '../../../engine/ports/bag-tree.js';
-import { parseBagInfo, parseOxum, infoValuesOf, type InfoElement } from './bag-info.js';
+import {
+  parseBagInfo,
+  parseOxum,
+  infoValuesOf,
+  type InfoElement,
+  parseDeclaration,
+  type Declaration,
+} from './bag-info.js';
 import { checkCoverage, ListedFiles, readFetch, readManifest } from './listed-files.js';
-import { parseDeclaration, type Declaration } from './declaration.js';
 import { BagFindings, type BagFinding } from './bag-finding.js';
 import {
   algorithmsOf,
@@ -13,8 +19,9 @@ import {
   type FileRecord,
   type Inventory,
   type BagReadContext,
+  BAG_LIMITS,
+  type BagLimits,
 } from './inventory.js';
-import { BAG_LIMITS, type BagLimits } from './bag-limits.js';
 import { isAlgorithm, parseManifestName, WEAK_ALGORITHMS, type Algorithm, type ManifestFile } from './manifest.js';
 import { isPayload } from './paths.js';
 
@@ -42,11 +49,7 @@ export interface InspectedBag {
   readonly files: ReadonlyMap<string, FileRecord>;
 }
 
-/** @throws BagError BAG_UNREADABLE or BAG_HOSTILE if the tree cannot be listed */
-export const verifyBag = async (tree: BagTree, limits: Partial<BagLimits> = {}): Promise<BagReport> =>
-  (await inspectBag(tree, limits)).report;
-
-/** Like `verifyBag`, but also returns the files, for further checks. @throws BagError like `verifyBag` */
+/** Verifies a bag, and lists its files for further checks. @throws BagError if the tree cannot be listed */
 export async function inspectBag(tree: BagTree, limits: Partial<BagLimits> = {}): Promise<InspectedBag> {
   const applied = { ...BAG_LIMITS, ...limits };
   const findings = new BagFindings(applied.findings_max);

@@ -4,15 +4,14 @@
 import { createHash, type Hash } from 'node:crypto';
 import { usageError } from '../../../core/errors.js';
 import type { BagSink } from '../../../engine/ports/bag-tree.js';
-import { infoValuesOf, writeBagInfo, writeOxum, type InfoElement } from './bag-info.js';
-import { DECLARATION_1_0 } from './declaration.js';
+import { infoValuesOf, writeBagInfo, writeOxum, type InfoElement, DECLARATION_1_0 } from './bag-info.js';
 import { manifestName, writeManifestLine } from './manifest.js';
 import { PAYLOAD_DIRECTORY, findPathProblem } from './paths.js';
 
 export interface PayloadFile {
   /** Relative to `data/`. */
   readonly path: string;
-  readonly content: Uint8Array | AsyncIterable<Uint8Array>;
+  readonly content: Uint8Array | Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
 }
 
 export interface BagOptions {
@@ -31,7 +30,7 @@ export interface WrittenBag {
 /** Every bag has both, because one of them may be broken one day. */
 const WRITTEN_ALGORITHMS = ['sha256', 'sha512'] as const;
 type WrittenAlgorithm = (typeof WRITTEN_ALGORITHMS)[number];
-/** Characters per piece in which manifests are written. */
+/** Characters per piece in which texts are written. */
 const PIECE_CHARACTERS = 65_536;
 
 interface HashedFile {
@@ -39,8 +38,6 @@ interface HashedFile {
   readonly digests: Readonly<Record<WrittenAlgorithm, string>>;
   readonly bytes: number;
 }
-
-type FileContent = PayloadFile['content'] | Iterable<Uint8Array>;
 
 /** The required order of the payload: by UTF-16 code units. */
 export const byPath = (one: { readonly path: string }, other: { readonly path: string }): number =>
@@ -79,12 +76,12 @@ async function writeInto(sink: BagSink, payload: AsyncIterable<PayloadFile>, opt
   ]);
   tags.push(await writeFile(sink, 'bag-info.txt', Buffer.from(info)));
   for (const algorithm of WRITTEN_ALGORITHMS) {
-    tags.push(await writeFile(sink, manifestName('payload', algorithm), manifestOf(files, algorithm)));
+    tags.push(await writeFile(sink, manifestName('payload', algorithm), encodeTexts(linesOf(files, algorithm))));
   }
   tags.sort(byPath);
   let tag_manifest_sha256 = '';
   for (const algorithm of WRITTEN_ALGORITHMS) {
-    const { digests } = await writeFile(sink, manifestName('tag', algorithm), manifestOf(tags, algorithm));
+    const { digests } = await writeFile(sink, manifestName('tag', algorithm), encodeTexts(linesOf(tags, algorithm)));
     if (algorithm === 'sha256') tag_manifest_sha256 = digests.sha256;
   }
   return { payload: oxum, tag_manifest_sha256 };
@@ -122,7 +119,7 @@ function parentsOf(path: string): readonly string[] {
   return parents;
 }
 
-async function writeFile(sink: BagSink, path: string, content: FileContent): Promise<HashedFile> {
+async function writeFile(sink: BagSink, path: string, content: PayloadFile['content']): Promise<HashedFile> {
   const hashes = { sha256: createHash('sha256'), sha512: createHash('sha512') };
   const counter = { bytes: 0 };
   await sink.writeFile(path, hashChunks(content, Object.values(hashes), counter));
@@ -130,7 +127,7 @@ async function writeFile(sink: BagSink, path: string, content: FileContent): Pro
 }
 
 async function* hashChunks(
-  content: FileContent,
+  content: PayloadFile['content'],
   hashes: readonly Hash[],
   counter: { bytes: number },
 ): AsyncGenerator<Uint8Array> {
@@ -141,10 +138,15 @@ async function* hashChunks(
   }
 }
 
-function* manifestOf(files: readonly HashedFile[], algorithm: WrittenAlgorithm): Generator<Uint8Array> {
+function* linesOf(files: readonly HashedFile[], algorithm: WrittenAlgorithm): Generator<string> {
+  for (const { path, digests } of files) yield writeManifestLine(digests[algorithm], path);
+}
+
+/** Texts as one content, whose pieces are large whatever the size of the texts is. */
+export function* encodeTexts(texts: Iterable<string>): Generator<Uint8Array> {
   let piece = '';
-  for (const { path, digests } of files) {
-    piece += writeManifestLine(digests[algorithm], path);
+  for (const text of texts) {
+    piece += text;
     if (piece.length < PIECE_CHARACTERS) continue;
     yield Buffer.from(piece);
     piece = '';

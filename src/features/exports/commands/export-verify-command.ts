@@ -4,13 +4,13 @@ import { openBagFolder } from '../bag/bag-folder.js';
 import { openBagZip } from '../bag/bag-zip.js';
 import type { BagTree } from '../../../engine/ports/bag-tree.js';
 import type { ExportBagFinding, ExportBagFacts, ExportBagReport } from '../verify/bag-report.js';
-import { countBagReads } from '../verify/count-bag-reads.js';
 import { verifyExportBag } from '../verify/verify-export-bag.js';
 import type { CliCommand, ExitCode } from '../../../interfaces/cli/command.js';
 import { progressFor } from '../../../interfaces/cli/progress-bar.js';
 import { KEY_OPTIONS, readTrustedKey } from '../../../interfaces/cli/options/evidence-file.js';
 import type { Io } from '../../../interfaces/cli/io.js';
 import { countText, escapeText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
+import { NO_PROGRESS, type ProgressReporter } from '../../../engine/ports/progress.js';
 
 /** `turnpike export verify`: checks that a bag is complete and every file matches its manifests. */
 export const exportVerify: CliCommand = {
@@ -72,6 +72,34 @@ const bundleLine = ({ bundle_id, artifacts, audit_events, runs }: ExportBagFacts
 /** Anything but a directory is opened as an archive, whose reader rejects other files. */
 const openBagTree = async (path: string): Promise<BagTree> =>
   statSync(path, { throwIfNoEntry: false })?.isDirectory() === true ? openBagFolder(path) : openBagZip(path);
+
+const LABEL = 'reading the bag';
+
+/**
+ * A bag that reports how many bytes were read from it. The total is that of all files once they are listed: a bag whose
+ * log is verified too reads some of them twice.
+ */
+export function countBagReads(tree: BagTree, progress: ProgressReporter): BagTree {
+  if (progress === NO_PROGRESS) return tree;
+  return {
+    entries: async function* () {
+      progress.begin({ label: LABEL, unit: 'bytes', total: null });
+      let total = 0;
+      for await (const entry of tree.entries()) {
+        if (entry.kind === 'file') total += entry.bytes;
+        yield entry;
+      }
+      progress.begin({ label: LABEL, unit: 'bytes', total });
+    },
+    read: async function* (path) {
+      for await (const piece of tree.read(path)) {
+        progress.advance(piece.length);
+        yield piece;
+      }
+    },
+    close: () => tree.close(),
+  };
+}
 
 const lineOf = ({ severity, rule_id, path, message }: ExportBagFinding): string =>
   `${severity}: ${path === null ? '' : `${path}: `}${rule_id}: ${message}`;

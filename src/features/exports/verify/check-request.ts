@@ -8,9 +8,8 @@ import type { ExportBundle } from '../../../core/contract/evidence/export-bundle
 import type { Entry, StartRunInput } from '../../../core/contract/run/entry.js';
 import type { ApprovalRuleId } from '../../../core/contract/run/approval-rules.js';
 import { quoteExcerpt } from './bag-report.js';
-import { ROOT_LABEL, RUN_LABEL } from '../bag-manifest.js';
+import { ROOT_LABEL, RUN_LABEL, reasonReference } from '../bag-manifest.js';
 import { EXPORT_BAG_LIMITS } from '../bag-format.js';
-import { reasonReference } from '../bag-request.js';
 import { readBagText, type BagUnderCheck } from './read-bag-text.js';
 
 const MANIFEST_PATH = 'data/manifest.json';

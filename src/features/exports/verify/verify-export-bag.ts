@@ -161,7 +161,7 @@ const factsOf = (manifest: ExportBundle, artifacts: number): ExportBagFacts => (
  * @returns the report of a bag whose proof the key has not signed; null for any other bag, which is then verified
  * @throws BagError BAG_UNREADABLE or BAG_HOSTILE if the tree cannot be listed
  */
-export async function checkBagSignature(tree: BagTree, key: NoteVerifier): Promise<ExportBagReport | null> {
+async function checkBagSignature(tree: BagTree, key: NoteVerifier): Promise<ExportBagReport | null> {
   if (!(await hasFile(tree, PROOF_PATH))) return null;
   const read = await readProofCheckpoint(tree);
   if (read === null) {

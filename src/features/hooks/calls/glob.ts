@@ -3,31 +3,27 @@
 
 /** Whether the glob matches the whole path. */
 export function matchesGlob(glob: string, path: string): boolean {
-  return matchesSegments(glob.split('/'), path.split('/'));
-}
-
-/** Like `matchesGlob`, for names that a file system may compare without case. */
-export const matchesGlobInAnyCase = (glob: string, path: string): boolean =>
-  matchesGlob(glob.toLowerCase(), path.toLowerCase());
-
-/** Whether the glob matches the whole segment. */
-export function matchesSegments(globs: readonly string[], segments: readonly string[]): boolean {
+  const segments = path.split('/');
   // For each number of segments: whether the globs so far match exactly those.
   let reached: readonly boolean[] = segments.map(() => false);
   reached = [true, ...reached];
-  for (const glob of globs) {
-    if (glob === '**') {
+  for (const one of glob.split('/')) {
+    if (one === '**') {
       const first = reached.indexOf(true);
       reached = reached.map((_, index) => first >= 0 && index >= first);
     } else {
       reached = reached.map((_, index) => {
         const segment = segments[index - 1];
-        return segment !== undefined && reached[index - 1] === true && matchesSegment(glob, segment);
+        return segment !== undefined && reached[index - 1] === true && matchesSegment(one, segment);
       });
     }
   }
   return reached[segments.length] === true;
 }
+
+/** Like `matchesGlob`, for names that a file system may compare without case. */
+export const matchesGlobInAnyCase = (glob: string, path: string): boolean =>
+  matchesGlob(glob.toLowerCase(), path.toLowerCase());
 
 /** Whether the glob matches the whole segment. */
 export function matchesSegment(glob: string, segment: string): boolean {

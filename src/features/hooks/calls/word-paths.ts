@@ -5,9 +5,9 @@
 import { isJsonObject, type Json } from '../../../core/contract/json.js';
 
 /** More of them have no reading. */
-export const NAMED_PATHS_MAX = 2_048;
+const NAMED_PATHS_MAX = 2_048;
 /** Of all of them together. More have no reading: each is resolved and compared with every rule. */
-export const NAMED_CHARS_MAX = 131_072;
+const NAMED_CHARS_MAX = 131_072;
 
 /** The path of a text of a command, relative to the project if it is inside. */
 export type WordPaths = ReadonlyMap<string, string>;

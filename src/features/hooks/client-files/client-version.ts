@@ -6,12 +6,10 @@ import { readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, delimiter, dirname, isAbsolute, join } from 'node:path';
 import { readJson } from '../../../core/contract/json.js';
 import { readRegularSync } from '../../../system/files/open-file.js';
+import type { ClientNames } from '../clients/client-names.js';
 
 /** The programs of a client, and the packages that have them. A package of one platform has a longer name. */
-export interface ClientPrograms {
-  readonly programs: readonly string[];
-  readonly packages: readonly string[];
-}
+type ClientPrograms = Pick<ClientNames, 'programs' | 'packages'>;
 
 const SPAWN_MS_MAX = 900;
 const OUTPUT_BYTES_MAX = 65_536;

@@ -1,12 +1,14 @@
 // Writes settings files of clients, with a copy of the file as it was, so that an uninstallation restores it exactly.
+// Writes the hook program outside of the package and of every project, and reads what settings start in its place.
 
 import { lstatSync, mkdirSync, readdirSync, realpathSync, rmdirSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { readJson } from '../../../core/contract/json.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import { usageError } from '../../../core/errors.js';
+import { readRegularSync } from '../../../system/files/open-file.js';
 import { replaceFile } from '../../../system/files/small-file.js';
-import { isWithin, readClientFile } from './client-files.js';
+import { isWithin, readClientFile } from './read-client-file.js';
 
 /** The copy and the notes of an installation, next to a file. No client reads files with these endings. */
 const copyOf = (path: string): string => `${path}.before-turnpike`;
@@ -116,6 +118,34 @@ export function checkPlace(path: string, root: string): void {
 }
 
 /** The nearest folder that exists. */
-export function existingFolder(folder: string): string {
+function existingFolder(folder: string): string {
   return lstatSync(folder, { throwIfNoEntry: false }) === undefined ? existingFolder(dirname(folder)) : folder;
+}
+
+/** Far more than the hook program has. */
+const PROGRAM_BYTES_MAX = 1_048_576;
+const PROGRAM_FOLDER_MODE = 0o700;
+const PROGRAM_MODE = 0o400;
+
+/** What is at a path that settings start. An interpreter is too large to be read. */
+export function readProgramFile(path: string): { readonly real: string | null; readonly sha256: string | null } {
+  let real: string | null = null;
+  try {
+    real = realpathSync(path);
+    return { real, sha256: sha256(readRegularSync(real, PROGRAM_BYTES_MAX)) };
+  } catch {
+    return { real, sha256: null };
+  }
+}
+
+/**
+ * Writes the hook program, unless it is there already.
+ * @throws UsageError for a path in the project
+ */
+export function installHookProgram(path: string, text: string, project: string): void {
+  const folder = dirname(path);
+  if (isWithin(realpathSync(existingFolder(folder)), realpathSync(project)))
+    throw usageError(`${folder} is in the project: set XDG_DATA_HOME to a folder outside of it`);
+  mkdirSync(folder, { recursive: true, mode: PROGRAM_FOLDER_MODE });
+  if (readProgramFile(path).sha256 !== sha256(text)) replaceFile(path, text, PROGRAM_MODE);
 }

@@ -76,17 +76,3 @@ export interface ClientFinding {
   /** What the user does about it. */
   readonly remedy: string;
 }
-
-export const bypassFinding = (id: string, message: string, remedy: string): ClientFinding => ({
-  id,
-  severity: 'opens',
-  message,
-  remedy,
-});
-
-export const noteFinding = (id: string, message: string, remedy: string): ClientFinding => ({
-  id,
-  severity: 'note',
-  message,
-  remedy,
-});

@@ -7,7 +7,7 @@ import type { Client } from '../hook-event.js';
  * How long the shell waits for the hook, and the client for the shell, in seconds. Each is longer than the time inside:
  * `turnpike hook` itself waits 8 seconds.
  */
-export const WRAPPER_TIMEOUT_S = 10;
+const WRAPPER_TIMEOUT_S = 10;
 export const CLIENT_TIMEOUT_S = 15;
 
 /** What the configuration of a client says to the hook. */
@@ -25,22 +25,16 @@ export interface HookTarget {
 }
 
 /** The words of the command. */
-export function hookWords({ client, program, home, project, ...caller }: HookTarget): readonly string[] {
-  const options = [
-    ['--home', home],
-    ['--project', project],
-    ['--case', caller.case],
-    ['--actor', caller.actor],
-    ['--lane', caller.lane],
-    ['--role', caller.role],
-  ] as const;
-  return [
-    ...program,
-    'hook',
-    client,
-    ...options.flatMap(([name, value]) => (value === undefined ? [] : [name, value])),
-  ];
-}
+export const hookWords = ({ client, program, home, project, actor, lane, role, ...target }: HookTarget): string[] => [
+  ...program,
+  'hook',
+  client,
+  ...optionWords({ home, project, case: target.case, actor, lane, role }),
+];
+
+/** Options with the values that are given. */
+export const optionWords = (values: Readonly<Record<string, string | undefined>>): string[] =>
+  Object.entries(values).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, value]));
 
 /** The command as a line for the shell. */
 export const commandLine = (words: readonly string[]): string => words.map(quoteWord).join(' ');
@@ -103,35 +97,27 @@ export const HOOK_PROGRAM = /^\/.*\/turnpike-hook-[0-9a-f]{64}\.mjs$/;
 const SCRIPT = /^(?:main\.js|turnpike|turnpike-hook-[0-9a-f]{64}\.mjs)$/;
 const OPTION = /^--(?:home|project|case|actor|person|lane|role|timeout|pending)$/;
 const PLAIN = /^[\w@%+=:,./-]+$/;
-const quoteWord = (word: string): string => (PLAIN.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`);
+/** A word as the shell reads it. */
+export const quoteWord = (word: string): string =>
+  PLAIN.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 
-/** The words of a line without operators, expansions and assignments; null for any other line. */
-export function shellWords(line: string): readonly string[] | null {
+/**
+ * A part of a line without operators, expansions and assignments: quoted text, an escaped quote, plain text, spaces.
+ */
+const PIECE = /'([^']*)'|"([^"$`\\!]*)"|\\(')|([\w@%+=:,./-]+)|( +)/gy;
+
+/** The words of a line of such parts; null for any other line. */
+function shellWords(line: string): readonly string[] | null {
   const words: string[] = [];
   let word: string | null = null;
-  for (let at = 0; at < line.length; at += 1) {
-    const char = line.charAt(at);
-    if (char === "'") {
-      const end = line.indexOf("'", at + 1);
-      if (end < 0) return null;
-      word = (word ?? '') + line.slice(at + 1, end);
-      at = end;
-    } else if (char === '"') {
-      const end = line.indexOf('"', at + 1);
-      const inside = line.slice(at + 1, end);
-      if (end < 0 || /[$`\\!]/.test(inside)) return null;
-      word = (word ?? '') + inside;
-      at = end;
-    } else if (char === '\\' && line.charAt(at + 1) === "'") {
-      word = `${word ?? ''}'`;
-      at += 1;
-    } else if (char === ' ') {
-      if (word !== null) words.push(word);
-      word = null;
-    } else if (PLAIN.test(char)) {
-      word = (word ?? '') + char;
-    } else return null;
+  let read = 0;
+  for (const [piece, ...texts] of line.matchAll(PIECE)) {
+    const isSpace = texts.pop() !== undefined;
+    if (isSpace && word !== null) words.push(word);
+    word = isSpace ? null : (word ?? '') + texts.join('');
+    read += piece.length;
   }
+  if (read < line.length) return null;
   if (word !== null) words.push(word);
   return /^\w+=/.test(words[0] ?? '') ? null : words;
 }

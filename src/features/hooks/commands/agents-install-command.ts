@@ -1,11 +1,13 @@
 import { realpathSync } from 'node:fs';
 import { omitUndefined } from '../../../core/omit-undefined.js';
-import type { InstallTarget } from '../clients/install/editors-for.js';
+import { installHookProgram } from '../client-files/install-file.js';
+import type { InstallTarget } from '../clients/editor.js';
 import type { Client } from '../hook-event.js';
 import {
   applyInstall,
-  installHookProgram,
+  applyUninstall,
   planInstall,
+  planUninstall,
   SERVER_TOOLS,
   trustInstalled,
   type InstallPlace,
@@ -133,3 +135,32 @@ function httpOf(client: Client, args: CommandArguments): NonNullable<InstallTarg
     throw commandUsageError(agentsInstall, '--http needs --level project, because it names the folder of the project');
   return { url, tokenVariable };
 }
+
+/** `turnpike agents uninstall`: removes what `turnpike agents install` has written. */
+export const agentsUninstall: CliCommand = {
+  name: 'agents uninstall',
+  access: 'none',
+  summary: 'Restore the settings of a coding agent as they were before `turnpike agents install`',
+  operands: { usage: 'CLIENT', min: 1, max: 1 },
+  options: [LEVEL_OPTION, PROJECT_OPTION, YES_OPTION],
+  notes: [
+    'Restores the copy if the file has not changed since, and else removes the entries of Turnpike alone. Tools that',
+    'the strong profile has denied by name then stay denied, and Codex keeps the hashes of hooks that it trusted.',
+  ],
+  async run(args, io) {
+    const client = parseClient(agentsUninstall, args.operands[0] ?? '');
+    const level = parseLevel(agentsUninstall, args, client);
+    const project = realProject(args, io);
+    const place: InstallPlace = { client, level, project, environment: io.environment };
+    const changes = planUninstall(place);
+    if (changes.length > 0 && !(await confirmChanges(changes, args, io))) {
+      await io.stderr.writeLine('nothing was changed');
+      return 1;
+    }
+    applyUninstall(changes);
+    const done = changes.length === 0 ? `${client} has nothing of Turnpike at this level` : `restored ${client}`;
+    const files = changes.map(({ path }) => path);
+    await io.stdout.write(args.flag('json') ? jsonLine({ client, level, files }) : `${escapeText(done)}\n`);
+    return 0;
+  },
+};

@@ -1,26 +1,32 @@
-import { existsSync, realpathSync } from 'node:fs';
 import { toRecordedScopeValue } from '../../../core/contract/free-text.js';
-import { CoverageCounter, coverageText, type CallCoverage } from '../comparisons/call-coverage.js';
-import { toEventRow } from '../../../interfaces/inspector/contract/event-row.js';
-import type { ClientSession, EventRow } from '../../../core/contract/inspection/inspection.js';
+import { usageError } from '../../../core/errors.js';
+import { EmptyResult } from '../../../host/control/control-messages.js';
 import {
+  CoverageCounter,
+  coverageText,
+  type CallCoverage,
   FOLDERS_TEXT,
   isItemsText,
   itemsText,
   REPOSITORY_SINCE,
   missingComparisonTexts,
-} from '../comparisons/missing-comparisons.js';
+} from '../comparisons/call-coverage.js';
+import { toEventRow } from '../../../interfaces/inspector/contract/event-row.js';
+import type { ClientSession, EventRow } from '../../../core/contract/inspection/inspection.js';
 import { CLIENTS, type Client } from '../hook-event.js';
 import { totalOf } from '../undecided-calls.js';
-import { findItems, type UnhookedItems } from '../install/inspect-client.js';
+import { findItems, realPath, type UnhookedItems } from '../install/inspect-client.js';
 import type { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
 import type { RunTree } from '../../../runtime/ledger/run-tree.js';
 import { commandUsageError } from '../../../interfaces/cli/arguments.js';
 import type { CliCommand, ExitCode } from '../../../interfaces/cli/command.js';
 import type { Io } from '../../../interfaces/cli/io.js';
-import { CountFiles } from '../gate/count-files.js';
+import { CountFiles } from '../client-files/count-files.js';
+import type { HookReopening } from '../gate/hook-gate.js';
 import { PROJECT_OPTION, projectOf } from './client-options.js';
+import { withHomeAccess, type HomeAccess } from '../../../interfaces/cli/home-access.js';
 import { homeOf, withLedger } from '../../../interfaces/cli/options/folders.js';
+import { parsePerson, PERSON_OPTIONS } from '../../../interfaces/cli/options/person-options.js';
 import { escapeText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
 
 const LIMIT_DEFAULT = 20;
@@ -155,7 +161,6 @@ async function missingOf({ name, project, uncompared }: ClientSession, items: It
 }
 
 const NAMES_MAX = 3;
-const realPath = (path: string): string => (existsSync(path) ? realpathSync(path) : path);
 
 function sessionText({ name, version, session, run_id, state, subagents, coverage, missing }: SessionFacts): string {
   const agents = subagents.length === 0 ? '' : `, subagents ${subagents.join(' ')}`;
@@ -169,3 +174,30 @@ function sessionText({ name, version, session, run_id, state, subagents, coverag
 
 const noCallsText = (missing: readonly string[]): string =>
   missing.length === 0 ? 'no calls' : `no calls · not compared: ${missing.join('; ')}`;
+
+/** `turnpike agents reopen`: lets a session of a coding agent go on that policy has ended. */
+export const agentsReopen: CliCommand = {
+  name: 'agents reopen',
+  access: 'write',
+  summary: 'Let a session of a coding agent go on that was ended after too many denials',
+  operands: { usage: 'RUN_ID', min: 1, max: 1 },
+  options: PERSON_OPTIONS,
+  notes: [
+    'RUN_ID is the run that the denials of the session name. The role must be one of people. The session goes on in a new',
+    'run tree, whose scope has your name; budgets and counts of denials start anew.',
+  ],
+  async run(args, io) {
+    const reopening = { run: args.operands[0] ?? '', ...parsePerson(agentsReopen, args) };
+    await withHomeAccess(args, io, (home) => reopenSession(home, reopening), { hooks: true });
+    const text = `the session of ${reopening.run} goes on`;
+    await io.stdout.write(args.flag('json') ? jsonLine(reopening) : `${escapeText(text)}\n`);
+    return 0;
+  },
+};
+
+/** @throws what `HookGate.reopen` throws; UsageError if the process decides no calls of coding agents */
+async function reopenSession({ hooks, owner }: HomeAccess, reopening: HookReopening): Promise<void> {
+  if (owner !== null) await owner.request({ op: 'reopen_hooks', reopening }, EmptyResult);
+  else if (hooks !== null) await hooks.reopen(reopening);
+  else throw usageError('this process decides no calls of coding agents');
+}

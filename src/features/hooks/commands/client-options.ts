@@ -2,6 +2,7 @@
 
 import { resolve } from 'node:path';
 import { PROFILES, type Profile } from '../clients/client-facts.js';
+import { CLIENT_NAMES } from '../clients/client-names.js';
 import { CLIENTS, type Client } from '../hook-event.js';
 import { commandUsageError, quoteArgument } from '../../../interfaces/cli/arguments.js';
 import type { CliCommand, CommandArguments, CommandOption } from '../../../interfaces/cli/command.js';
@@ -41,7 +42,7 @@ export function parseProfile(command: CliCommand, args: CommandArguments): Profi
 
 /** @throws UsageError */
 export function parseLevel(command: CliCommand, args: CommandArguments, client: Client): 'user' | 'project' {
-  const level = args.text('level') ?? (client === 'codex' || client === 'cline' ? 'user' : 'project');
+  const level = args.text('level') ?? CLIENT_NAMES[client].level;
   if (level === 'user' || level === 'project') return level;
   throw commandUsageError(command, `--level takes project or user, not ${quoteArgument(level)}`);
 }

@@ -1,10 +1,10 @@
 // Shows what an installation changes, and asks before it does.
 
+import { alignSequences } from '../../../core/align-sequences.js';
 import { usageError } from '../../../core/errors.js';
 import type { FileChange } from '../install/install-client.js';
 import type { CommandArguments } from '../../../interfaces/cli/command.js';
 import type { Io } from '../../../interfaces/cli/io.js';
-import { lineDiff } from './line-diff.js';
 import { escapeText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
 
 const ANSWER_CHARS_MAX = 16;
@@ -43,4 +43,36 @@ async function readLine({ stdin }: Io): Promise<string> {
     if (text.includes('\n') || text.length > ANSWER_CHARS_MAX) break;
   }
   return text.split('\n')[0] ?? '';
+}
+
+/** The lines that differ between two texts, as `diff -u` shows them, with three lines around them. Empty if none do. */
+function lineDiff(before: string, after: string): readonly string[] {
+  const [old, next] = [linesOf(before), linesOf(after)];
+  const lines = alignSequences(old, next).map(({ a, b }) => {
+    if (a === null) return `+${next[b ?? 0] ?? ''}`;
+    return `${b === null ? '-' : ' '}${old[a] ?? ''}`;
+  });
+  return shorten(lines);
+}
+
+const linesOf = (text: string): readonly string[] =>
+  text === ''
+    ? []
+    : text.endsWith('\n')
+      ? text.slice(0, -1).split('\n')
+      : [...text.split('\n'), '\\ no newline at end'];
+
+const CONTEXT = 3;
+
+/** Without the lines that are far from every change; none if there is no change. */
+function shorten(lines: readonly string[]): readonly string[] {
+  const near = (at: number): boolean =>
+    lines.slice(Math.max(0, at - CONTEXT), at + CONTEXT + 1).some((line) => !line.startsWith(' '));
+  if (lines.every((line) => line.startsWith(' '))) return [];
+  const shown: string[] = [];
+  for (const [at, line] of lines.entries()) {
+    if (near(at)) shown.push(line);
+    else if (at === 0 || near(at - 1)) shown.push('@@');
+  }
+  return shown;
 }

@@ -1,24 +1,19 @@
 // Claude Code, from 2.1.295 (`onFailure`): hooks of settings.json as a command or by HTTP.
 
-import type { Json, JsonObject } from '../../../core/contract/json.js';
-import type { Dialect } from '../dialect.js';
+import type { JsonObject } from '../../../core/contract/json.js';
 import type { ReportedOutcome } from '../hook-event.js';
+import { editCall, fetchCall, member, readCall, shellCall, webSearchCall, writeCall } from '../native-calls.js';
+import { dialectOf, type EventFormat } from './dialect.js';
+import { originOf, outcomeOf } from './event-fields.js';
 import {
-  editCall,
-  fetchCall,
-  mcpCall,
-  member,
-  otherCall,
-  readCall,
-  shellCall,
-  webSearchCall,
-  writeCall,
-  type NativeInput,
-} from '../native-calls.js';
-import { outcomeOf } from './event-fields.js';
-import { CLAUDE_CODE_RULES, type EventKind, type EventRules } from './event-reader.js';
-import { dialectOf } from './reply-writer.js';
-import { globCall, grepCall, mcpNameOf, nativeCall, type NativeTools } from './tool-inputs.js';
+  editFromMembers,
+  editsFromMembers,
+  fromMembers,
+  globFromMembers,
+  grepFromMembers,
+  mcpNameIn,
+  type McpName,
+} from './tool-inputs.js';
 
 /**
  * A member that the hook command adds to an event of `claude -p`, if its configuration says that a pending call may end
@@ -26,42 +21,30 @@ import { globCall, grepCall, mcpNameOf, nativeCall, type NativeTools } from './t
  */
 export const MAY_DEFER = 'turnpike_may_defer';
 
-const TOOLS: NativeTools = new Map([
-  ['Bash', (input) => shellCall(member(input, 'command'))],
-  ['Read', (input) => readCall(member(input, 'file_path'))],
-  ['NotebookRead', (input) => readCall(member(input, 'notebook_path'))],
-  ['LS', (input) => readCall(member(input, 'path'))],
-  ['Glob', (input) => globCall('Glob', input, member(input, 'path'))],
-  ['Grep', (input) => grepCall(input, member(input, 'path'))],
-  ['Write', (input) => writeCall(member(input, 'file_path'), member(input, 'content'))],
-  ['Edit', (input) => editCall(member(input, 'file_path'), [editIn(input)])],
-  ['MultiEdit', (input) => editCall(member(input, 'file_path'), editsIn(member(input, 'edits')))],
-  ['NotebookEdit', (input) => editCall(member(input, 'notebook_path'), [['', member(input, 'new_source') ?? '']])],
-  ['WebFetch', (input) => fetchCall(member(input, 'url'))],
-  ['WebSearch', (input) => webSearchCall(member(input, 'query'))],
-]);
-
-type Edit = readonly [Json | undefined, Json | undefined];
-const editIn = (value: Json | undefined): Edit => [member(value, 'old_string'), member(value, 'new_string')];
-const editsIn = (value: Json | undefined): Edit[] =>
-  Array.isArray(value) ? (value as readonly Json[]).map(editIn) : [];
-
-const inputOf = (event: JsonObject): NativeInput | null => {
-  const name = member(event, 'tool_name');
-  const input = member(event, 'tool_input');
-  if (typeof name !== 'string') return null;
-  const server = member(event, 'mcp_server');
-  if (server !== undefined) return callOfServer(member(server, 'name'), name, input);
-  const parts = name.startsWith('mcp__') ? mcpNameOf(name) : undefined;
-  if (parts === undefined) return nativeCall(TOOLS, name, input);
-  return parts === null ? otherCall(name, input) : mcpCall(parts.server, parts.tool, input);
+/** The events of the clients that name them as Claude Code does. */
+export const CLAUDE_CODE_EVENTS: Omit<EventFormat, 'tools' | 'outcomeOf'> = {
+  nameMember: 'hook_event_name',
+  kinds: {
+    PreToolUse: 'call',
+    PostToolUse: 'outcome',
+    SessionStart: 'session_start',
+    SessionEnd: 'session_end',
+    SubagentStop: 'agent_end',
+  },
+  callMembers: ['tool_name', 'tool_input', 'tool_use_id'],
+  members: { tool: 'tool_name', input: 'tool_input', id: 'tool_use_id' },
+  hasCallIds: true,
+  originOf: (event) => originOf(member(event, 'session_id'), member(event, 'agent_id'), member(event, 'cwd')),
 };
 
 /** The server has its own name in the event, and in the name of the tool one without special characters. */
-const callOfServer = (server: Json | undefined, name: string, input: Json | undefined): NativeInput | null => {
+const mcpNameOf = (event: JsonObject, name: string): McpName | null | undefined => {
+  const given = member(event, 'mcp_server');
+  if (given === undefined) return mcpNameIn(name);
+  const server = member(given, 'name');
   if (typeof server !== 'string') return null;
   const prefix = `mcp__${server.replace(/[^A-Za-z0-9_-]/g, '_')}__`;
-  return mcpCall(server, name.startsWith(prefix) ? name.slice(prefix.length) : name, input);
+  return { server, tool: name.startsWith(prefix) ? name.slice(prefix.length) : name };
 };
 
 const reportOf = (event: JsonObject): ReportedOutcome => {
@@ -79,10 +62,24 @@ const reportOf = (event: JsonObject): ReportedOutcome => {
   return outcomeOf(runsOn ? 'unknown' : 'done', response);
 };
 
-const RULES: EventRules = {
-  ...CLAUDE_CODE_RULES,
-  kinds: new Map<string, EventKind>([...CLAUDE_CODE_RULES.kinds, ['PostToolUseFailure', 'outcome']]),
-  inputOf,
+const EVENTS: EventFormat = {
+  ...CLAUDE_CODE_EVENTS,
+  kinds: { ...CLAUDE_CODE_EVENTS.kinds, PostToolUseFailure: 'outcome' },
+  tools: {
+    Bash: fromMembers(shellCall, 'command'),
+    Read: fromMembers(readCall, 'file_path'),
+    NotebookRead: fromMembers(readCall, 'notebook_path'),
+    LS: fromMembers(readCall, 'path'),
+    Glob: globFromMembers('path'),
+    Grep: grepFromMembers('path'),
+    Write: fromMembers(writeCall, 'file_path', 'content'),
+    Edit: editFromMembers('file_path', 'old_string', 'new_string'),
+    MultiEdit: editsFromMembers('file_path', 'old_string', 'new_string'),
+    NotebookEdit: (input) => editCall(member(input, 'notebook_path'), [['', member(input, 'new_source') ?? '']]),
+    WebFetch: fromMembers(fetchCall, 'url'),
+    WebSearch: fromMembers(webSearchCall, 'query'),
+  },
+  mcpNameOf,
   outcomeOf: reportOf,
 };
 
@@ -96,9 +93,7 @@ export const denyAsClaudeCode = (reason: string, event: JsonObject | null): Json
     ? { hookSpecificOutput: { hookEventName: 'PermissionRequest', decision: { behavior: 'deny', message: reason } } }
     : decide('deny', reason);
 
-export const CLAUDE_CODE: Dialect = dialectOf({
-  client: 'claude-code',
-  events: RULES,
+export const CLAUDE_CODE = dialectOf('claude-code', EVENTS, {
   // Not silence: an operator can make Claude Code deny what no hook allows (`--permission-mode dontAsk`).
   allow: (runId) => decide('allow', `Allowed by Turnpike as ${runId}`),
   deny: denyAsClaudeCode,

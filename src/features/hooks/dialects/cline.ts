@@ -2,25 +2,13 @@
 // code, stops nothing: only the body does. Cline then ends the whole run and does not tell the model why.
 
 import type { Json, JsonObject } from '../../../core/contract/json.js';
-import type { Dialect } from '../dialect.js';
+import { quoteWord } from '../clients/hook-command-line.js';
 import type { ReportedOutcome } from '../hook-event.js';
-import {
-  editCall,
-  fetchCall,
-  mcpCall,
-  member,
-  otherCall,
-  readCall,
-  searchCall,
-  shellCall,
-  writeCall,
-} from '../native-calls.js';
+import { editCall, fetchCall, member, otherCall, readCall, searchCall, shellCall, writeCall } from '../native-calls.js';
 import type { NativeInput } from '../native-calls.js';
-import { originOf, outcomeOf } from './event-fields.js';
-import type { EventKind, EventRules } from './event-reader.js';
-import { patchTextCall } from './patch-paths.js';
-import { dialectOf } from './reply-writer.js';
-import { mcpNameOf, nativeCall, oneOf, type NativeTools } from './tool-inputs.js';
+import { dialectOf, type EventFormat } from './dialect.js';
+import { onlyFolder, originOf, outcomeOf } from './event-fields.js';
+import { mcpNameIn, oneOf, patchTextCall } from './tool-inputs.js';
 
 /**
  * One text for all commands of a call, a line for each. Among several, a command of several lines would look like
@@ -47,19 +35,17 @@ const lineOf = (command: Json | undefined): string | null => {
 const programLine = (program: Json | undefined, args: Json | undefined): string | null => {
   const words = [program, ...(Array.isArray(args) ? (args as readonly Json[]) : [])];
   const isProgram = (args ?? null) === null || Array.isArray(args);
-  return isProgram && words.every(isText) ? words.map(quote).join(' ') : null;
+  return isProgram && words.every(isText) ? words.map(quoteWord).join(' ') : null;
 };
 
 const isText = (value: Json | undefined): value is string => typeof value === 'string';
-const quote = (word: string): string =>
-  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 
 /** One file is a read; several are one call, which no path describes. */
-const readFilesCall = (input: Json | undefined): NativeInput | null => {
+const readFilesCall = (input: Json | undefined, name: string): NativeInput | null => {
   const given =
     typeof input === 'string' || Array.isArray(input) ? input : oneOf(input, 'files', 'file_paths', 'paths', 'path');
   const [file, ...rest] = Array.isArray(given) ? (given as readonly Json[]) : [given];
-  if (rest.length > 0) return otherCall('read_files', input);
+  if (rest.length > 0) return otherCall(name, input);
   return readCall(member(file, 'path') ?? file);
 };
 
@@ -76,39 +62,16 @@ const editorCall = (input: Json | undefined): NativeInput | null => {
   return before === null && !inserts ? writeCall(path, after) : editCall(path, [[before ?? '', after]]);
 };
 
-const fetchesCall = (input: Json | undefined): NativeInput | null => {
+const fetchesCall = (input: Json | undefined, name: string): NativeInput | null => {
   const requests = member(input, 'requests');
   return Array.isArray(requests) && requests.length === 1
     ? fetchCall(member(requests[0] as Json, 'url'))
-    : otherCall('fetch_web_content', input);
+    : otherCall(name, input);
 };
-
-const TOOLS: NativeTools = new Map([
-  ['run_commands', commandsCall],
-  ['read_files', readFilesCall],
-  ['search_codebase', searchesCall],
-  ['editor', editorCall],
-  ['apply_patch', (input) => patchTextCall(typeof input === 'string' ? input : member(input, 'input'))],
-  ['fetch_web_content', fetchesCall],
-]);
-
-const KINDS: ReadonlyMap<string, EventKind> = new Map<string, EventKind>([
-  ['tool_call', 'call'],
-  ['tool_result', 'outcome'],
-  ['session_shutdown', 'session_end'],
-]);
 
 /** `tool_call` of an event before the call, `tool_result` of one after it. */
 const callIn = (event: JsonObject): Json | undefined =>
   member(event, member(event, 'hookName') === 'tool_result' ? 'tool_result' : 'tool_call');
-
-const inputOf = (event: JsonObject): NativeInput | null => {
-  const name = member(callIn(event), 'name');
-  const input = member(callIn(event), 'input');
-  if (typeof name !== 'string') return null;
-  const parts = mcpNameOf(name);
-  return parts === null ? nativeCall(TOOLS, name, input) : mcpCall(parts.server, parts.tool, input);
-};
 
 const reportOf = (event: JsonObject): ReportedOutcome => {
   const [error, output] = [member(callIn(event), 'error') ?? null, member(callIn(event), 'output')];
@@ -117,32 +80,37 @@ const reportOf = (event: JsonObject): ReportedOutcome => {
 
 /** The root of the conversation is the session. Only a subagent has a parent. */
 const originIn = (event: JsonObject): ReturnType<typeof originOf> => {
-  const roots = member(event, 'workspaceRoots');
   const root = member(member(event, 'sessionContext'), 'rootSessionId') ?? member(event, 'taskId');
   const isSubagent = (member(event, 'parent_agent_id') ?? null) !== null;
-  const cwd = Array.isArray(roots) && roots.length === 1 ? (roots[0] as Json) : null;
-  return originOf(root, isSubagent ? (member(event, 'agent_id') ?? '') : null, cwd);
+  const agent = isSubagent ? (member(event, 'agent_id') ?? '') : null;
+  return originOf(root, agent, onlyFolder(member(event, 'workspaceRoots')));
 };
 
-const RULES: EventRules = {
+const EVENTS: EventFormat = {
   nameMember: 'hookName',
-  kinds: KINDS,
+  kinds: { tool_call: 'call', tool_result: 'outcome', session_shutdown: 'session_end' },
   callMembers: ['tool_call', 'tool_result', 'preToolUse', 'postToolUse'],
+  members: { tool: 'name', input: 'input', id: 'id' },
+  callIn,
   hasCallIds: true,
+  tools: {
+    run_commands: commandsCall,
+    read_files: readFilesCall,
+    search_codebase: searchesCall,
+    editor: editorCall,
+    apply_patch: (input) => patchTextCall(typeof input === 'string' ? input : member(input, 'input')),
+    fetch_web_content: fetchesCall,
+  },
+  mcpNameOf: (_, name) => mcpNameIn(name),
   originOf: originIn,
-  inputOf,
-  callIdOf: (event) => member(callIn(event), 'id'),
   outcomeOf: reportOf,
 };
 
 const deny = (reason: string): JsonObject => ({ cancel: true, errorMessage: reason });
 
-export const CLINE: Dialect = dialectOf({
-  client: 'cline',
-  events: RULES,
+export const CLINE = dialectOf('cline', EVENTS, {
   allow: () => ({ cancel: false }),
   deny,
-  pending: deny,
   refuseSession: deny,
   failureExit: 0,
 });

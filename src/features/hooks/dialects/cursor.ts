@@ -1,46 +1,25 @@
 // Cursor, as its documentation describes it: no call of a real one has been seen. hooks.json needs `failClosed: true`.
 
 import type { Json, JsonObject } from '../../../core/contract/json.js';
-import type { Dialect } from '../dialect.js';
 import type { ReportedOutcome } from '../hook-event.js';
 import { editCall, member, otherCall, readCall, shellCall, writeCall, type NativeInput } from '../native-calls.js';
-import { originOf, outcomeOf } from './event-fields.js';
-import type { EventKind, EventRules } from './event-reader.js';
-import { dialectOf } from './reply-writer.js';
-import { grepCall, nativeCall, oneOf, type NativeTools } from './tool-inputs.js';
+import { dialectOf, type EventFormat } from './dialect.js';
+import { onlyFolder, originOf, outcomeOf } from './event-fields.js';
+import { fromMembers, grepFromMembers, oneOf } from './tool-inputs.js';
 
-const fileIn = (input: Json | undefined): Json | undefined => oneOf(input, 'file_path', 'path', 'target_file');
-
-/** The tools that preToolUse names. A call of an MCP tool is `MCP:TOOL`, without its server. */
-const TOOLS: NativeTools = new Map([
-  ['Shell', (input) => shellCall(member(input, 'command'), member(input, 'working_directory'))],
-  ['Read', (input) => readCall(fileIn(input))],
-  ['Write', (input) => cursorWrite(input)],
-  ['Grep', (input) => grepCall(input, member(input, 'path'))],
-]);
+const FILE = ['file_path', 'path', 'target_file'] as const;
 
 /** Some versions call an edit a write, with the texts that it replaces. */
-const cursorWrite = (input: Json | undefined): NativeInput | null => {
+const cursorWrite = (input: Json | undefined, name: string): NativeInput | null => {
+  const file = oneOf(input, ...FILE);
   const content = oneOf(input, 'content', 'contents');
   const [before, after] = [member(input, 'old_string'), member(input, 'new_string')];
-  if (content !== undefined) return before === undefined ? writeCall(fileIn(input), content) : null;
-  return before === undefined ? otherCall('Write', input) : editCall(fileIn(input), [[before, after]]);
+  if (content !== undefined) return before === undefined ? writeCall(file, content) : null;
+  return before === undefined ? otherCall(name, input) : editCall(file, [[before, after]]);
 };
 
-const KINDS: ReadonlyMap<string, EventKind> = new Map<string, EventKind>([
-  ['preToolUse', 'call'],
-  ['beforeShellExecution', 'call'],
-  ['beforeMCPExecution', 'call'],
-  ['beforeReadFile', 'call'],
-  ['postToolUse', 'outcome'],
-  ['postToolUseFailure', 'outcome'],
-  ['afterShellExecution', 'outcome'],
-  ['afterMCPExecution', 'outcome'],
-  ['sessionStart', 'session_start'],
-  ['sessionEnd', 'session_end'],
-]);
-
-const inputOf = (event: JsonObject): NativeInput | null => {
+/** The call of an event that names no tool of `tools`. */
+const inputOf = (event: JsonObject): NativeInput | null | undefined => {
   switch (member(event, 'hook_event_name')) {
     case 'beforeShellExecution':
     case 'afterShellExecution':
@@ -48,17 +27,14 @@ const inputOf = (event: JsonObject): NativeInput | null => {
     case 'beforeReadFile':
       return readCall(member(event, 'file_path'));
     case 'beforeMCPExecution':
-    case 'afterMCPExecution':
-      return callOfServer(member(event, 'tool_name'), member(event, 'tool_input'));
+    case 'afterMCPExecution': {
+      const name = member(event, 'tool_name');
+      return typeof name === 'string' ? otherCall(`MCP:${name}`, member(event, 'tool_input')) : null;
+    }
     default:
-      return callOfTool(member(event, 'tool_name'), member(event, 'tool_input'));
+      return undefined;
   }
 };
-
-const callOfServer = (name: Json | undefined, input: Json | undefined): NativeInput | null =>
-  typeof name === 'string' ? otherCall(`MCP:${name}`, input) : null;
-const callOfTool = (name: Json | undefined, input: Json | undefined): NativeInput | null =>
-  typeof name === 'string' ? nativeCall(TOOLS, name, input) : null;
 
 const reportOf = (event: JsonObject): ReportedOutcome => {
   switch (member(event, 'hook_event_name')) {
@@ -75,35 +51,44 @@ const reportOf = (event: JsonObject): ReportedOutcome => {
 
 /** One folder of the workspace is the working directory; of several, none is. */
 const originIn = (event: JsonObject): ReturnType<typeof originOf> => {
-  const roots = member(event, 'workspace_roots');
-  const root = Array.isArray(roots) && roots.length === 1 ? (roots[0] as Json) : null;
+  const root = onlyFolder(member(event, 'workspace_roots'));
   const cwd = member(event, 'cwd') ?? null;
-  return originOf(
-    member(event, 'conversation_id') ?? member(event, 'session_id'),
-    null,
-    cwd === '' ? root : (cwd ?? root),
-  );
+  const session = member(event, 'conversation_id') ?? member(event, 'session_id');
+  return originOf(session, null, cwd === '' ? root : (cwd ?? root));
 };
 
-const RULES: EventRules = {
+const EVENTS: EventFormat = {
   nameMember: 'hook_event_name',
-  kinds: KINDS,
+  kinds: {
+    preToolUse: 'call',
+    beforeShellExecution: 'call',
+    beforeMCPExecution: 'call',
+    beforeReadFile: 'call',
+    postToolUse: 'outcome',
+    postToolUseFailure: 'outcome',
+    afterShellExecution: 'outcome',
+    afterMCPExecution: 'outcome',
+    sessionStart: 'session_start',
+    sessionEnd: 'session_end',
+  },
   callMembers: ['tool_name', 'tool_input', 'tool_use_id', 'command', 'file_path'],
+  members: { tool: 'tool_name', input: 'tool_input', id: 'tool_use_id' },
   hasCallIds: false,
-  originOf: originIn,
+  // What preToolUse names. A call of an MCP tool is `MCP:TOOL`, without its server.
+  tools: {
+    Shell: fromMembers(shellCall, 'command', 'working_directory'),
+    Read: fromMembers(readCall, FILE),
+    Write: cursorWrite,
+    Grep: grepFromMembers('path'),
+  },
   inputOf,
-  callIdOf: (event) => member(event, 'tool_use_id'),
+  originOf: originIn,
   outcomeOf: reportOf,
 };
 
-const deny = (reason: string): JsonObject => ({ permission: 'deny', user_message: reason, agent_message: reason });
-
-export const CURSOR: Dialect = dialectOf({
-  client: 'cursor',
-  events: RULES,
+export const CURSOR = dialectOf('cursor', EVENTS, {
   allow: () => ({ permission: 'allow' }),
-  deny,
-  pending: deny,
+  deny: (reason) => ({ permission: 'deny', user_message: reason, agent_message: reason }),
   refuseSession: (reason) => ({ continue: false, user_message: reason }),
   failureExit: 2,
 });

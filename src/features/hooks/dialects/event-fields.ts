@@ -2,8 +2,7 @@
 // the wrong type makes the whole event unreadable, so that its call is denied.
 
 import { sha256 } from '../../../core/contract/hash.js';
-import type { Json, JsonObject } from '../../../core/contract/json.js';
-import { isJsonObject } from '../../../core/contract/json.js';
+import { isJsonObject, type Json, type JsonObject } from '../../../core/contract/json.js';
 import type { HookOrigin, NativeCall, ReportedOutcome } from '../hook-event.js';
 import { canonicalTextOf, contentOf, type NativeInput } from '../native-calls.js';
 import { PATH_CHARS_MAX } from '../native-tools.js';
@@ -28,6 +27,10 @@ export const originOf = (session: Optional, agent: Optional, cwd: Optional): Hoo
   if (!isMissing(cwd) && !isAbsolutePath(cwd)) return null;
   return { session, agent: isMissing(agent) ? null : agent, cwd: isMissing(cwd) ? null : cwd };
 };
+
+/** The folder of a workspace that has one: of several, none is the working directory. */
+export const onlyFolder = (roots: Optional): Json =>
+  Array.isArray(roots) && roots.length === 1 ? (roots[0] as Json) : null;
 
 /**
  * A call with the client's id of it. Some clients take this id from the model service, and some services make ids that

@@ -1,64 +1,22 @@
 // Gemini CLI: settings.json, commands only. Its events have no id of the call, no subagent and no permission mode.
 
 import type { Json, JsonObject } from '../../../core/contract/json.js';
-import type { Dialect } from '../dialect.js';
 import type { NativeCall, ReportedOutcome } from '../hook-event.js';
-import {
-  editCall,
-  fetchCall,
-  mcpCall,
-  member,
-  otherCall,
-  readCall,
-  shellCall,
-  webSearchCall,
-  writeCall,
-  type NativeInput,
-} from '../native-calls.js';
+import { fetchCall, member, otherCall, readCall, shellCall, webSearchCall, writeCall } from '../native-calls.js';
+import type { NativeInput } from '../native-calls.js';
+import { dialectOf, type EventFormat } from './dialect.js';
 import { originOf, outcomeOf } from './event-fields.js';
-import type { EventKind, EventRules } from './event-reader.js';
-import { dialectOf } from './reply-writer.js';
-import { globCall, grepCall, nativeCall, oneOf, type NativeTools } from './tool-inputs.js';
+import { editFromMembers, fromMembers, globFromMembers, grepFromMembers, mcpNameOfObject } from './tool-inputs.js';
 
 // Some versions call the same member by another name.
-const folderIn = (input: Json | undefined): Json | undefined => oneOf(input, 'dir_path', 'path', 'directory');
-const fileIn = (input: Json | undefined): Json | undefined => oneOf(input, 'file_path', 'absolute_path', 'path');
-
-const TOOLS: NativeTools = new Map([
-  ['run_shell_command', (input) => shellCall(member(input, 'command'), folderIn(input))],
-  ['read_file', (input) => readCall(fileIn(input))],
-  ['list_directory', (input) => readCall(folderIn(input))],
-  ['glob', (input) => globCall('glob', input, folderIn(input))],
-  ['grep_search', (input) => grepCall(input, folderIn(input))],
-  ['search_file_content', (input) => grepCall(input, folderIn(input))],
-  ['write_file', (input) => writeCall(fileIn(input), member(input, 'content'))],
-  ['replace', (input) => editCall(fileIn(input), [[member(input, 'old_string'), member(input, 'new_string')]])],
-  ['web_fetch', (input) => webFetchCall(input)],
-  ['google_web_search', (input) => webSearchCall(member(input, 'query'))],
-]);
+const FOLDER = ['dir_path', 'path', 'directory'] as const;
+const FILE = ['file_path', 'absolute_path', 'path'] as const;
 
 /** A prompt may name any number of addresses, in words too, and the model service reads them: no `url` has them all. */
-const webFetchCall = (input: Json | undefined): NativeInput | null =>
+const webFetchCall = (input: Json | undefined, name: string): NativeInput | null =>
   member(input, 'prompt') === undefined && member(input, 'url') !== undefined
     ? fetchCall(member(input, 'url'))
-    : otherCall('web_fetch', input);
-
-const KINDS: ReadonlyMap<string, EventKind> = new Map<string, EventKind>([
-  ['BeforeTool', 'call'],
-  ['AfterTool', 'outcome'],
-  ['SessionStart', 'session_start'],
-  ['SessionEnd', 'session_end'],
-]);
-
-const inputOf = (event: JsonObject): NativeInput | null => {
-  const name = member(event, 'tool_name');
-  const input = member(event, 'tool_input');
-  const context = member(event, 'mcp_context');
-  if (typeof name !== 'string') return null;
-  if (context === undefined) return nativeCall(TOOLS, name, input);
-  const [server, tool] = [member(context, 'server_name'), member(context, 'tool_name')];
-  return typeof server === 'string' && typeof tool === 'string' ? mcpCall(server, tool, input) : null;
-};
+    : otherCall(name, input);
 
 /** A command that fails is no error of the tool: its exit code stands in a text that the command itself writes too. */
 const reportOf = (event: JsonObject, call: NativeCall): ReportedOutcome => {
@@ -67,26 +25,33 @@ const reportOf = (event: JsonObject, call: NativeCall): ReportedOutcome => {
   return outcomeOf(call.tool === 'native.shell' || response === undefined ? 'unknown' : 'done', response);
 };
 
-const RULES: EventRules = {
+const EVENTS: EventFormat = {
   nameMember: 'hook_event_name',
-  kinds: KINDS,
+  kinds: { BeforeTool: 'call', AfterTool: 'outcome', SessionStart: 'session_start', SessionEnd: 'session_end' },
   callMembers: ['tool_name', 'tool_input', 'tool_response', 'mcp_context'],
+  members: { tool: 'tool_name', input: 'tool_input', id: null },
   hasCallIds: false,
+  tools: {
+    run_shell_command: fromMembers(shellCall, 'command', FOLDER),
+    read_file: fromMembers(readCall, FILE),
+    list_directory: fromMembers(readCall, FOLDER),
+    glob: globFromMembers(FOLDER),
+    grep_search: grepFromMembers(FOLDER),
+    search_file_content: grepFromMembers(FOLDER),
+    write_file: fromMembers(writeCall, FILE, 'content'),
+    replace: editFromMembers(FILE, 'old_string', 'new_string'),
+    web_fetch: webFetchCall,
+    google_web_search: fromMembers(webSearchCall, 'query'),
+  },
+  mcpNameOf: (event) => mcpNameOfObject(member(event, 'mcp_context'), 'server_name', 'tool_name'),
   originOf: (event) => originOf(member(event, 'session_id'), null, member(event, 'cwd')),
-  inputOf,
-  callIdOf: () => null,
   outcomeOf: reportOf,
 };
 
-const deny = (reason: string): JsonObject => ({ decision: 'deny', reason });
-
-export const GEMINI_CLI: Dialect = dialectOf({
-  client: 'gemini-cli',
-  events: RULES,
+export const GEMINI_CLI = dialectOf('gemini-cli', EVENTS, {
   allow: () => ({ decision: 'allow' }),
-  deny,
-  // `ask` would wait without end in a session without a person.
-  pending: deny,
+  // For a pending call too: `ask` would wait without end in a session without a person.
+  deny: (reason) => ({ decision: 'deny', reason }),
   refuseSession: (reason) => ({ systemMessage: reason }),
   failureExit: 2,
 });

@@ -9,17 +9,42 @@ import type { TreeEngine } from '../../../engine/tree-engine.js';
 import { RunError } from '../../../core/errors.js';
 import { UNDECIDED_INPUT, UNGATED_INPUT } from '../comparisons/call-labels.js';
 import { totalOf, type UndecidedCounts } from '../undecided-calls.js';
-import { proposalIdOf, type CallKey } from '../call-id.js';
 import type { HookOrigin, NativeCall, ReportedOutcome, Client } from '../hook-event.js';
 import { rootRunIdOf } from '../../../core/contract/run/run-context.js';
 import { createLruMap } from '../../../system/lru-map.js';
 import type { ActionReport } from '../../../runtime/agents/action-reports.js';
+import { nameUuid } from '../../../runtime/name-uuid.js';
 import type { Agents } from '../../../runtime/agents/agents.js';
 import type { RunRequests } from '../../../runtime/agents/run-requests.js';
 import { toolCallPayload } from '../../../runtime/agents/tool-call-payload.js';
 
 /** How often one call may be requested again after its approval was decided. */
 const ATTEMPTS_MAX = 8;
+
+/** What identifies a call. */
+export interface CallKey {
+  readonly client: Client;
+  readonly session: string;
+  readonly agent: string | null;
+  /** The digest of the call (`callDigest`). */
+  readonly call: string;
+  /** From 0: how many calls with this digest came before. */
+  readonly number: number;
+  /** From 0. Each new request for a call whose approval was pending has the next number. */
+  readonly attempt: number;
+}
+
+/** The digest of the client's id of a call, of its tool and of its input as the client has given it. */
+export const callDigest = ({ call_id, tool, input }: NativeCall): string =>
+  sha256(canonicalJson([call_id, tool, input]));
+
+/**
+ * The id of the proposal for a call: a UUID of version 5. The same call has the same id in every process, so a repeated
+ * event makes no second step. A client's id of a call alone does not identify it: some model services number the calls
+ * of each answer, and an id that was allowed must not answer for another input.
+ */
+export const proposalIdOf = ({ client, session, agent, call, number, attempt }: CallKey): string =>
+  nameUuid(canonicalJson([client, session, agent, call, number, attempt]));
 
 /** A call in its session. */
 export interface SessionCall {

@@ -8,9 +8,8 @@
 import { type JsonObject, canonicalJson } from '../../../core/contract/json.js';
 import { DEFAULT_SECRETS, type SecretPattern } from '../../../core/contract/policy/secret-patterns.js';
 import { RunError, usageError } from '../../../core/errors.js';
-import { callDigest } from '../call-id.js';
 import { DIALECTS } from '../dialects.js';
-import type { Dialect, HookReply } from '../dialect.js';
+import type { HookReply } from '../dialects/dialect.js';
 import type { Client, HookAnswer, HookEvent, UndecidedReason } from '../hook-event.js';
 import { totalOf, type UndecidedCounts } from '../undecided-calls.js';
 import { redactSecrets } from '../redact-secrets.js';
@@ -22,7 +21,7 @@ import { validateActor } from '../../../runtime/agents/caller-input.js';
 import { rootRunIdOf } from '../../../core/contract/run/run-context.js';
 import { createLruMap } from '../../../system/lru-map.js';
 import { recordableCall, type CallEvent, type RecordableCall } from './recordable-call.js';
-import { HookCalls, type HookCallsParts } from './hook-calls.js';
+import { callDigest, HookCalls, type HookCallsParts } from './hook-calls.js';
 import {
   HookSessions,
   mainAgentOf,
@@ -110,7 +109,7 @@ export class HookGate {
       return { reply: dialect.writeFailure(FAILURE_REASON, event), undecided: 'unreadable' };
     }
     try {
-      const answer = await this.#decide({ client, dialect, event, read, caller, undecided }, check);
+      const answer = await this.#decide({ client, event, read, caller, undecided }, check);
       return answer === null ? { unchecked: true } : { reply: dialect.writeReply(answer, event), ...noteOf(answer) };
     } catch (error) {
       this.#parts.log.error('a hook event could not be decided, and is denied', { client, error });
@@ -167,12 +166,13 @@ export class HookGate {
     this.#undecided.set(root, totalOf(undecided));
   }
 
-  async #answerOpen({ client, read, caller, ...incoming }: Incoming, root: string): Promise<HookAnswer> {
+  async #answerOpen(incoming: Incoming, root: string): Promise<HookAnswer> {
+    const { read, caller } = incoming;
     switch (read.kind) {
       case 'call':
-        return this.#answerCall({ client, read, caller, ...incoming }, read, root);
+        return this.#answerCall(incoming, read, root);
       case 'outcome':
-        await this.#report({ client, read, caller, ...incoming }, read, root);
+        await this.#report(incoming, read, root);
         return NOTHING;
       case 'session_end':
         // A session that waits for a vote may be resumed, and its request would end with it.
@@ -234,9 +234,11 @@ export class HookGate {
     if (match === 'ungated') await this.#calls.recordUngated(of, event).catch(asEnded);
   }
 
-  #recordable({ dialect, event, caller: { project } }: Incoming, read: CallEvent, policy: Policy) {
+  #recordable({ client, event, caller: { project } }: Incoming, read: CallEvent, policy: Policy) {
     const resolve = (path: string, cwd: string): string => this.#parts.projectPath(path, project, cwd);
-    return recordableCall(event, read, { dialect, secrets: secretsOf(policy), resolve, project });
+    return recordableCall(event, read, {
+      ...{ dialect: DIALECTS[client], secrets: secretsOf(policy), resolve, project },
+    });
   }
 
   async #policyOf(root: string): Promise<Policy> {
@@ -255,7 +257,6 @@ declare module '../../../runtime/host-feature.js' {
 
 interface Incoming {
   readonly client: Client;
-  readonly dialect: Dialect;
   readonly event: JsonObject;
   readonly read: HookEvent;
   readonly caller: HookCaller;

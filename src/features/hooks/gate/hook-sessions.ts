@@ -38,7 +38,7 @@ export interface ClientCheck {
   readonly repository?: readonly string[];
   /** What the user has that runs without a hook. */
   readonly user?: readonly string[];
-  /** What its session cannot be compared with (`missing-comparisons.ts`); absent if nothing was looked at. */
+  /** What its session cannot be compared with (`call-coverage.ts`); absent if nothing was looked at. */
   readonly uncompared?: string;
 }
 

@@ -5,7 +5,7 @@
 import { isJsonObject, type Json, type JsonObject, canonicalJson } from '../../../core/contract/json.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import type { SecretPattern } from '../../../core/contract/policy/secret-patterns.js';
-import type { Dialect } from '../dialect.js';
+import type { Dialect } from '../dialects/dialect.js';
 import type { HookEvent, NativeCall, ReportedOutcome } from '../hook-event.js';
 import { PATH_CHARS_MAX, WORD_PATHS_MAX } from '../native-tools.js';
 import { redactSecrets } from '../redact-secrets.js';

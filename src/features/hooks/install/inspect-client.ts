@@ -3,26 +3,24 @@
 import { homedir } from 'node:os';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
-import { readClientFile } from '../client-files/client-files.js';
+import { readClientFile } from '../client-files/read-client-file.js';
 import { findClientVersion } from '../client-files/client-version.js';
-import { filesBelow } from '../client-files/files-below.js';
-import { findPlaces, foldersAbove } from '../client-files/find-places.js';
-import { readProgramFile } from '../client-files/hook-program-file.js';
+import { filesBelow, findPlaces, foldersAbove } from '../client-files/find-places.js';
+import { readProgramFile } from '../client-files/install-file.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import type { ClientFinding, Profile, SettingsFile, SettingsPlace } from '../clients/client-facts.js';
-import { CLIENT_PROGRAMS } from '../clients/client-programs.js';
+import { CLIENT_NAMES, dataFolder, type ClientSurroundings } from '../clients/client-names.js';
+import { CLIENT_SETTINGS } from '../clients/clients.js';
 import { HOOK_PROGRAM } from '../clients/hook-command-line.js';
-import { hookPrograms } from '../clients/hook-programs.js';
+import { hookPrograms, judgeClient } from '../clients/judge-client.js';
 import {
+  isKnownUserFile,
   isOwnFile,
   namesStarted,
-  READS_ABOVE,
-  REPOSITORY_PLACES,
+  settingsPlaces,
   startedByFile,
-} from '../clients/repository-places.js';
-import { judgeClient } from '../clients/judge-client.js';
-import { dataFolder, settingsPlaces, type ClientSurroundings } from '../clients/settings-places.js';
-import { isKnownUserFile, userPlaces } from '../clients/user-places.js';
+  userPlaces,
+} from '../clients/client-places.js';
 import type { Client } from '../hook-event.js';
 import { packageFile } from '../../../system/package-files.js';
 
@@ -52,11 +50,10 @@ export async function inspectClient(
   client: Client,
   { project, profile, environment, version: given }: InspectOptions,
 ): Promise<InspectedClient> {
-  const version = given === undefined ? await findClientVersion(CLIENT_PROGRAMS[client], environment) : given;
+  const version = given === undefined ? await findClientVersion(CLIENT_NAMES[client], environment) : given;
   const files = readSettingsFiles(client, project, environment);
   const programs = hookPrograms(client, files).map((path) => [path, readProgramFile(path)] as const);
-  const items = await findItems(client, project, environment);
-  const { repository, user, isComplete } = items;
+  const { repository, user, isComplete } = await findItems(client, project, environment);
   const findings = judgeClient({
     ...{ client, version, profile, project, files, environment, repository, user },
     looked_at_all: isComplete,
@@ -92,9 +89,10 @@ export async function findItems(
   const settings = settingsPlaces(client, around).filter(namesStarted);
   const [own, others] = [settings.filter(isOfProject), settings.filter((place) => !isOfProject(place))];
   const names = own.map(({ path }) => path.slice(project.length + 1));
-  const paths = [...REPOSITORY_PLACES[client], ...names];
+  const { repository: items, readsAbove } = CLIENT_SETTINGS[client].unhooked;
+  const paths = [...items, ...names];
   const { places, isComplete } = await findPlaces(project, paths);
-  const above = READS_ABOVE.has(client) ? foldersAbove(project) : [];
+  const above = readsAbove ? foldersAbove(project) : [];
   const all = [...places, ...above.flatMap((folder) => paths.map((path) => `${folder}${path}`))];
   const isSettings = (place: string): boolean => names.some((name) => place === name || place.endsWith(`/${name}`));
   const started = all.filter(isSettings).flatMap((place, index) => {
@@ -148,4 +146,5 @@ export const shippedHook = (): string => readFileSync(packageFile('dist/hook.mjs
 export const hookProgramPath = (environment: InspectOptions['environment']): string =>
   `${dataFolder(surroundingsOf('', environment))}/turnpike-hook-${sha256(shippedHook())}.mjs`;
 
-const realPath = (path: string): string => (existsSync(path) ? realpathSync(path) : path);
+/** The path without links, whether it exists or not. */
+export const realPath = (path: string): string => (existsSync(path) ? realpathSync(path) : path);

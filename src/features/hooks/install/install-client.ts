@@ -1,6 +1,6 @@
 // Installs Turnpike into a client, and removes it again.
 
-import { readClientFile } from '../client-files/client-files.js';
+import { readClientFile } from '../client-files/read-client-file.js';
 import { findProgram } from '../client-files/client-version.js';
 import { trustCodexHooks } from '../client-files/trust-codex-hooks.js';
 import {
@@ -13,16 +13,14 @@ import {
 } from '../client-files/install-file.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import { usageError } from '../../../core/errors.js';
-import type { Profile } from '../clients/client-facts.js';
-import { CLIENT_PROGRAMS } from '../clients/client-programs.js';
-import { codexCommands } from '../clients/install/codex-editors.js';
-import { EditProblem } from '../clients/install/editor.js';
-import { allEditors, editedPath, editorsFor, type Editor, type InstallTarget } from '../clients/install/editors-for.js';
-import { userFolder } from '../clients/settings-places.js';
+import type { Profile, SettingsLevel } from '../clients/client-facts.js';
+import { CLIENT_NAMES } from '../clients/client-names.js';
+import { userRoot } from '../clients/client-settings.js';
+import { CLIENT_SETTINGS } from '../clients/clients.js';
+import { codexCommands } from '../clients/codex-settings.js';
+import { EditProblem, type Editor, type InstallTarget } from '../clients/editor.js';
 import type { Client } from '../hook-event.js';
 import { surroundingsOf } from './inspect-client.js';
-
-export { installHookProgram } from '../client-files/hook-program-file.js';
 
 /** Tools of Turnpike's MCP server, for clients that must name each tool. */
 export const SERVER_TOOLS = [
@@ -93,7 +91,7 @@ export async function trustInstalled(
   target: InstallTarget,
 ): Promise<'trusted' | 'no_program' | 'failed'> {
   const { project, environment } = place;
-  const program = findProgram(CLIENT_PROGRAMS.codex, environment);
+  const program = findProgram(CLIENT_NAMES.codex, environment);
   if (program === null) return 'no_program';
   const commands = codexCommands(target);
   try {
@@ -113,7 +111,8 @@ export async function trustInstalled(
 /** The files that an uninstallation changes. Writes nothing. @throws UsageError */
 export const planUninstall = (place: InstallPlace): readonly FileChange[] => {
   const changes = new Map<string, FileChange>();
-  for (const editor of allEditors(place.client, place.level)) {
+  for (const editor of Object.values(CLIENT_SETTINGS[place.client].editors).flat()) {
+    if (!editor.levels.includes(place.level)) continue;
     const { path, root, current, installed } = readPresent(place, editor);
     const earlier = changes.get(path);
     const before = earlier === undefined ? baseOf(path, editor, current, installed) : removeAgain(earlier, editor);
@@ -132,12 +131,17 @@ export function applyUninstall(changes: readonly FileChange[]): void {
   for (const { path, root, after } of changes) uninstallFile(path, root, after);
 }
 
-function locate({ client, level, project, environment }: InstallPlace, editor: Editor) {
+/** The editors of a client at a level; empty if it has no such profile there. */
+const editorsFor = (client: Client, profile: Profile, level: SettingsLevel): readonly Editor[] => {
+  const editors = CLIENT_SETTINGS[client].editors[profile];
+  return editors.every(({ levels }) => levels.includes(level)) ? editors : [];
+};
+
+function locate({ client, level, project, environment }: InstallPlace, { userFile, projectFile = '' }: Editor) {
+  if (level === 'project') return { path: `${project}/${projectFile}`, root: project };
   const around = surroundingsOf(project, environment);
-  const folder = userFolder(client, around);
-  const userRoot = folder.startsWith(`${around.userHome}/`) ? around.userHome : folder;
-  const path = editedPath(editor, level, { user: folder, project });
-  return { path, root: level === 'user' ? userRoot : project };
+  const folder = CLIENT_SETTINGS[client].userFolder(around);
+  return { path: `${folder}/${userFile}`, root: userRoot(around, folder) };
 }
 
 function readPresent(place: InstallPlace, editor: Editor) {

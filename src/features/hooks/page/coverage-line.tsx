@@ -5,8 +5,7 @@ import { trackSignals } from '../../../interfaces/inspector/page/store/track-sig
 import { useStore } from '../../../interfaces/inspector/page/views/common/context.js';
 import { VisibleText } from '../../../interfaces/inspector/page/views/common/text.js';
 import type { AddedRunView } from '../../../interfaces/inspector/page/views/added-run-view.js';
-import { coverageText } from '../comparisons/call-coverage.js';
-import { missingComparisonTexts, REPOSITORY_SINCE } from '../comparisons/missing-comparisons.js';
+import { coverageText, missingComparisonTexts, REPOSITORY_SINCE } from '../comparisons/call-coverage.js';
 import { countCoverage } from './count-coverage.js';
 
 /** For a session of a coding agent: its client, its calls, what is known of their outcomes, and the gaps. */

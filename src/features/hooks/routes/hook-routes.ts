@@ -1,19 +1,20 @@
 // The route for hooks of coding agents that send their events by HTTP.
 
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import Type from 'typebox';
 import { CaseId, closed, Identifier, OneOf } from '../../../core/contract/shapes.js';
-import { CLIENTS } from '../hook-event.js';
+import { CLIENTS, type UndecidedReason } from '../hook-event.js';
 import { isCallIn, sessionIn, totalOf } from '../undecided-calls.js';
 import { DIALECTS } from '../dialects.js';
-import { parseHookEvent } from '../gate/hook-question.js';
+import { parseHookEvent } from '../gate/hook-requests.js';
 import { UNCHECKED_REASON } from '../gate/hook-reasons.js';
-import { CountFiles } from '../gate/count-files.js';
+import { CountFiles } from '../client-files/count-files.js';
 import { RefusalError } from '../../../interfaces/service/problems.js';
+import { pathOf } from '../../../interfaces/service/request-guard.js';
 import { BinaryBody, route, type Route } from '../../../interfaces/http/routes/route.js';
 import { jsonResponse } from '../../../interfaces/http/routes/route-shapes.js';
 import { checkTokenCase } from '../../../interfaces/http/routes/run-access.js';
 import type { HttpService } from '../../../interfaces/http/http-service.js';
-import { countHookDenial } from './hook-denials.js';
 
 const HookParams = Type.Object({ client: OneOf(CLIENTS) }, closed);
 const HookQuery = Type.Object(
@@ -38,6 +39,35 @@ function countsOf({ options: { hookCounts } }: Pick<HttpService, 'options'>): Co
   const known = COUNTS.get(hookCounts) ?? new CountFiles(hookCounts.home, hookCounts.environment);
   COUNTS.set(hookCounts, known);
   return known;
+}
+
+const HOOKS = '/api/v1/hooks/';
+
+/**
+ * Counts a request for a hook when its response ends, unless the gate has answered it: the client denies the call then,
+ * and nothing is recorded of it. The session is not known, because the body of such a request may be unread.
+ */
+function countHookDenial(
+  { method, url = '' }: Pick<IncomingMessage, 'method' | 'url'>,
+  response: ServerResponse,
+  counts: Pick<CountFiles, 'add'> | undefined,
+): void {
+  // A server of the caller may add a prefix.
+  const at = url.indexOf(HOOKS);
+  if (counts === undefined || at < 0 || method !== 'POST') return;
+  const name = pathOf(url).slice(at + HOOKS.length);
+  const client = CLIENTS.find((one) => one === name);
+  if (client === undefined) return;
+  response.once('close', () => {
+    if (response.statusCode !== 200 || !response.writableFinished)
+      counts.add(client, null, reasonOf(response.statusCode));
+  });
+}
+
+function reasonOf(status: number): UndecidedReason {
+  if (status === 413) return 'too_long';
+  if (status === 415 || status === 422) return 'unreadable';
+  return status === 401 || status === 403 ? 'refused' : 'no_service';
 }
 
 export const HOOK_ROUTES: readonly Route[] = [

@@ -24,12 +24,12 @@ const REMEMBERED_MAX = 4_096;
 const VERIFYING_MAX = 64;
 
 /** An issuer, and the audience that a caller's token must name. */
-export interface AcceptedIssuer {
+interface AcceptedIssuer {
   readonly provider: IdentityProvider;
   readonly audience: string;
 }
 
-export interface OidcCallersOptions {
+interface OidcCallersOptions {
   readonly issuers: readonly AcceptedIssuer[];
   readonly policy: IdentityPolicy;
   readonly clock: Clock;

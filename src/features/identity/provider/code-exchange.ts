@@ -14,7 +14,7 @@ export interface OidcClient {
   readonly redirectUri: string;
 }
 
-export interface LoginRequest {
+interface LoginRequest {
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
@@ -38,7 +38,7 @@ export function authorizationUrl(endpoint: string, client: OidcClient, login: Lo
   return url.href;
 }
 
-export type CodeExchangeResult = { readonly id_token: string } | { readonly failed: string };
+type CodeExchangeResult = { readonly id_token: string } | { readonly failed: string };
 
 /** Exchanges a code for an ID token, which is not verified yet. Never throws. */
 export async function exchangeCode(

@@ -20,15 +20,15 @@ import { discoverProvider, type MetadataResult, type ProviderMetadata } from './
 import { readTokenHead, verifyClaims } from './signed-token.js';
 
 /** What `serve` accepts if no algorithm is named. */
-export const DEFAULT_ALGORITHMS: readonly SigningAlgorithm[] = ['RS256', 'PS256', 'ES256', 'EdDSA'];
-export const TOLERANCE_SECONDS_DEFAULT = 30;
-export const TOLERANCE_SECONDS_MAX = 300;
+const DEFAULT_ALGORITHMS: readonly SigningAlgorithm[] = ['RS256', 'PS256', 'ES256', 'EdDSA'];
+const TOLERANCE_SECONDS_DEFAULT = 30;
+const TOLERANCE_SECONDS_MAX = 300;
 /** Longest time between issue and expiry of a token, in seconds. */
-export const LIFETIME_SECONDS_MAX = 86_400;
+const LIFETIME_SECONDS_MAX = 86_400;
 /** The time between two attempts to discover an issuer that fails: any client can cause one by beginning a login. */
 const DISCOVERY_MS_MIN = 5_000;
 
-export interface OidcProviderOptions extends OidcIssuerOptions {
+interface OidcProviderOptions extends OidcIssuerOptions {
   readonly clock: Clock;
   readonly log: Log;
 }

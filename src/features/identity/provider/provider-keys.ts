@@ -18,9 +18,9 @@ export const KEYS_MAX = 64;
 
 export const KEY_AGES: KeyAges = { freshMs: 300_000, staleMs: 3_600_000, cooldownMs: 30_000 };
 
-export type KeyLookup = { readonly key: PublicKey } | { readonly problem: 'key_unknown' | 'unavailable' };
+type KeyLookup = { readonly key: PublicKey } | { readonly problem: 'key_unknown' | 'unavailable' };
 
-export interface ProviderKeysOptions extends KeyAges {
+interface ProviderKeysOptions extends KeyAges {
   readonly issuer: string;
   /** The address of the key set, which may itself have to be found out. */
   readonly locate: () => Promise<{ readonly url: string } | { readonly failed: string }>;

@@ -7,7 +7,7 @@ const CIPHER = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-export interface TextSeal {
+interface TextSeal {
   seal(text: string): string;
   /** Null for what this seal has not made. */
   open(sealed: string): string | null;

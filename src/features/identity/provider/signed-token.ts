@@ -6,14 +6,14 @@ import type { SigningAlgorithm } from '../../../core/contract/policy/identities.
 import type { TokenProblem } from '../../../engine/ports/identity-provider.js';
 
 /** Longest token, in characters; request headers end at 16 KiB. */
-export const TOKEN_CHARS_MAX = 8_192;
+const TOKEN_CHARS_MAX = 8_192;
 const COMPACT = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 const KID_CHARS_MAX = 255;
 /** Types of tokens that may authenticate a caller; a token of another type was made for another purpose. */
 const TYPES: readonly unknown[] = [undefined, 'JWT', 'jwt', 'at+jwt', 'application/at+jwt'];
 
 /** What a token says before it is verified: enough to find the issuer and the key. */
-export interface TokenHead {
+interface TokenHead {
   readonly issuer: string;
   readonly algorithm: string;
   readonly kid: string;
@@ -80,7 +80,7 @@ export async function readPublicKey(value: unknown): Promise<PublicKey | null> {
   }
 }
 
-export interface VerificationRules {
+interface VerificationRules {
   readonly issuer: string;
   readonly audience: string;
   readonly algorithm: SigningAlgorithm;
@@ -89,7 +89,7 @@ export interface VerificationRules {
   readonly toleranceSeconds: number;
 }
 
-export type ClaimsResult = { readonly claims: JsonObject } | { readonly problem: TokenProblem };
+type ClaimsResult = { readonly claims: JsonObject } | { readonly problem: TokenProblem };
 
 /** The claims of a token that this key has signed for this audience, within its time. */
 export async function verifyClaims(

@@ -8,7 +8,7 @@ import {
   findAcceptanceReason,
   type FileLintMessage,
 } from './accepted-lint-messages.js';
-import { NO_OPERANDS, type CliCommand } from '../../../interfaces/cli/command.js';
+import { defineCommand, NO_OPERANDS, type CliCommand } from '../../../interfaces/cli/command.js';
 import {
   findContractFolder,
   loadContract,
@@ -20,7 +20,7 @@ import type { Io } from '../../../interfaces/cli/io.js';
 import { escapeText, jsonLine, createPainter, table, type Paint } from '../../../interfaces/cli/text/terminal.js';
 
 /** `turnpike policy check`: reports all findings in a policy, or all that it decides. */
-export const policyCheck: CliCommand = {
+export const policyCheck: CliCommand = defineCommand({
   name: 'policy check',
   access: 'none',
   summary: 'Lint a policy: print each finding with file, line and rule; or print what it allows to each role',
@@ -45,8 +45,8 @@ export const policyCheck: CliCommand = {
       ...caution,
       accepted: findAcceptanceReason(caution, accepted),
     }));
-    const json = args.flag('json');
-    if (args.flag('matrix') && check.policy !== null) {
+    const { matrix, json } = args.values;
+    if (matrix && check.policy !== null) {
       await printMatrix(buildPolicyMatrix(check.policy), json, io);
     } else {
       await printFindings({ ...check, cautions }, json, displayPath(contract.path, io), io);
@@ -61,7 +61,7 @@ export const policyCheck: CliCommand = {
     const errors = cautions.filter(({ severity, accepted: reason }) => severity === 'error' && reason === null);
     return check.findings.length + errors.length === 0 ? 0 : 1;
   },
-};
+});
 
 /** A lint error, with the reason for which an operator accepted it, or null. */
 interface JudgedLintMessage extends FileLintMessage {

@@ -7,16 +7,20 @@ import { PIN_MANIFEST, pinManifest, type PinnableFile } from '../../../home/poli
 import { policyPaths } from '../../../home/policy/policy-files.js';
 import { IDENTITIES_PATH } from '../../../core/contract/policy/identities.js';
 import { presentFiles, type AcceptedCaution } from '../../../core/contract/policy/pins.js';
-import { formatLintMessage } from '../lint-rules.js';
+import { formatLintMessage, LINT_RULE_IDS } from '../lint-rules.js';
 import {
-  parseAcceptances,
   readEarlierAcceptances,
   collectLintErrors,
   findAcceptanceReason,
   type FileLintMessage,
 } from './accepted-lint-messages.js';
-import { commandUsageError } from '../../../interfaces/cli/arguments.js';
-import { NO_OPERANDS, type CommandArguments, type CliCommand } from '../../../interfaces/cli/command.js';
+import {
+  defineCommand,
+  NO_OPERANDS,
+  type CliCommand,
+  type ArgumentsOf,
+  type CommandOption,
+} from '../../../interfaces/cli/command.js';
 import {
   findContractFolder,
   loadContract,
@@ -29,17 +33,21 @@ import {
 import { type Io } from '../../../interfaces/cli/io.js';
 import { escapeText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
 
+const OPTIONS = [
+  REGISTRATIONS_OPTION,
+  { name: 'accept', value: 'RULE', multiple: true, help: 'accept lint errors of this rule' },
+  { name: 'reason', value: 'TEXT', multiple: true, help: 'the reason, one for each --accept; recorded in pins.json' },
+] as const satisfies readonly CommandOption[];
+
+type PinArguments = ArgumentsOf<typeof OPTIONS>;
+
 /** `turnpike policy pin`: writes pins.json, which gives runs the version of every policy file. */
-export const policyPin: CliCommand = {
+export const policyPin: CliCommand = defineCommand({
   name: 'policy pin',
   access: 'none',
   summary: 'Pin a policy: write pins.json into its contract folder',
   operands: NO_OPERANDS,
-  options: [
-    REGISTRATIONS_OPTION,
-    { name: 'accept', value: 'RULE', multiple: true, help: 'accept lint errors of this rule' },
-    { name: 'reason', value: 'TEXT', multiple: true, help: 'the reason, one for each --accept; recorded in pins.json' },
-  ],
+  options: OPTIONS,
   notes: [
     'A file without uncommitted changes is pinned by its last commit, any other file by the Git object id of its',
     'bytes. Active run trees keep the policy that they started with. A lint error (`turnpike policy check`) prevents',
@@ -61,7 +69,7 @@ export const policyPin: CliCommand = {
     const manifest = pinManifest(await readPinnableFiles(contract.path), accepted);
     const path = join(contract.path, PIN_MANIFEST);
     await replaceFile(path, `${JSON.stringify(manifest, null, 2)}\n`);
-    if (args.flag('json')) {
+    if (args.values.json) {
       await io.stdout.write(jsonLine(manifest));
       return 0;
     }
@@ -69,7 +77,7 @@ export const policyPin: CliCommand = {
     await io.stdout.write(`pinned in ${escapeText(displayPath(path, io))}\n`);
     return 0;
   },
-};
+});
 
 interface Acceptance {
   readonly accepted: readonly AcceptedCaution[];
@@ -78,8 +86,8 @@ interface Acceptance {
 }
 
 /** Acceptances of unchanged files stay; for other files, the arguments decide. */
-async function resolveAcceptance(contract: ContractFolder, args: CommandArguments, io: Io): Promise<Acceptance> {
-  const newAcceptances = parseAcceptances(policyPin, args);
+async function resolveAcceptance(contract: ContractFolder, args: PinArguments, io: Io): Promise<Acceptance> {
+  const newAcceptances = parseAcceptances(args);
   const earlierAcceptances = await readEarlierAcceptances(contract.path);
   const registrations = await readRegistrations(args, io);
   const errors = new Map<string, FileLintMessage>();
@@ -90,7 +98,7 @@ async function resolveAcceptance(contract: ContractFolder, args: CommandArgument
     }
   }
   const unused = [...newAcceptances.keys()].find((rule) => ![...errors.values()].some((error) => error.rule === rule));
-  if (unused !== undefined) throw commandUsageError(policyPin, `--accept ${unused}: the policy has no such lint error`);
+  if (unused !== undefined) throw args.usageError(`--accept ${unused}: the policy has no such lint error`);
   const accepted = new Map<string, AcceptedCaution>();
   const refused: FileLintMessage[] = [];
   for (const error of errors.values()) {
@@ -104,6 +112,26 @@ async function resolveAcceptance(contract: ContractFolder, args: CommandArgument
   }
   return { accepted: [...accepted.values()], refused };
 }
+
+/**
+ * Parses the pairs `--accept RULE --reason TEXT`, each at most once.
+ * @throws UsageError
+ */
+function parseAcceptances({ values, usageError: error }: PinArguments): ReadonlyMap<string, string> {
+  const { accept: rules, reason: reasons } = values;
+  if (rules.length !== reasons.length) throw error('each --accept RULE needs a --reason TEXT of its own');
+  for (const [index, rule] of rules.entries()) {
+    if (!(LINT_RULE_IDS as readonly string[]).includes(rule)) {
+      throw error(`--accept takes a rule of \`turnpike policy check\`, not ${JSON.stringify(rule)}`);
+    }
+    const reason = reasons[index] ?? '';
+    if (reason.trim() === '' || reason.length > REASON_CHARS_MAX || !reason.isWellFormed()) {
+      throw error(`--reason takes 1 to ${REASON_CHARS_MAX} characters`);
+    }
+  }
+  return new Map(rules.map((rule, index) => [rule, reasons[index] ?? '']));
+}
+const REASON_CHARS_MAX = 400;
 
 /** Every actions policy in the folder: a run may choose any of them. */
 async function listActionsPolicies(contract: string): Promise<readonly string[]> {

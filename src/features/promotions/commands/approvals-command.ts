@@ -1,12 +1,18 @@
 import { usageError } from '../../../core/errors.js';
 import { systemClock } from '../../../system/system-clock.js';
 import type { PendingApproval } from '../../../runtime/ledger/ledger-reader.js';
-import { quoteArgument, commandUsageError } from '../../../interfaces/cli/arguments.js';
-import type { CommandArguments, CliCommand, ExitCode } from '../../../interfaces/cli/command.js';
+import { quoteArgument } from '../../../interfaces/cli/arguments.js';
+import {
+  defineCommand,
+  type CliCommand,
+  type ArgumentsOf,
+  type CommandOption,
+  type ExitCode,
+} from '../../../interfaces/cli/command.js';
 import { withLedger } from '../../../interfaces/cli/options/folders.js';
 import { withHomeAccess } from '../../../interfaces/cli/home-access.js';
 import { type Io } from '../../../interfaces/cli/io.js';
-import { parsePerson, OPTIONAL_PERSON_OPTIONS } from '../../../interfaces/cli/options/person-options.js';
+import { PERSON_OPTIONS } from '../../../interfaces/cli/options/person-options.js';
 import {
   escapeText,
   jsonLine,
@@ -16,14 +22,21 @@ import {
   type Paint,
 } from '../../../interfaces/cli/text/terminal.js';
 
+const [ACTOR, ROLE] = PERSON_OPTIONS;
+/** The person who is shown a request. */
+const OPTIONS = [
+  { ...ACTOR, required: false },
+  { ...ROLE, required: false },
+] as const satisfies readonly CommandOption[];
+
 /** `turnpike approvals`: lists pending approvals and the votes so far (D7). */
-export const approvals: CliCommand = {
+export const approvals: CliCommand = defineCommand({
   name: 'approvals',
   access: 'read',
   accessWith: [{ given: 'operands', access: 'write' }],
   summary: 'List pending approvals: the exact request, who requested it, and the votes so far',
   operands: { usage: '[RUN_ID DIGEST]', min: 0, max: 2 },
-  options: OPTIONAL_PERSON_OPTIONS,
+  options: OPTIONS,
   notes: [
     'Needs no lock. The command recomputes the digest from the request that it prints, so a vote for a digest is a',
     'vote for exactly this request. For a request that its lane withholds (withholds_content) it prints the hash; an',
@@ -37,27 +50,29 @@ export const approvals: CliCommand = {
     let count = 0;
     await withLedger(args, io, async ({ reader }) => {
       for await (const approval of reader.approvals(now)) {
-        const text = args.flag('json') ? jsonLine(approval) : textOf(approval, paint);
-        await io.stdout.write(args.flag('json') || count === 0 ? text : `\n${text}`);
+        const text = args.values.json ? jsonLine(approval) : textOf(approval, paint);
+        await io.stdout.write(args.values.json || count === 0 ? text : `\n${text}`);
         count += 1;
       }
     });
     if (count === 0) await io.stderr.writeLine('no pending approvals');
     return 0;
   },
-};
+});
 
 /** Shows one request to a person who may vote on it. */
-async function showRequest(args: CommandArguments, io: Io): Promise<ExitCode> {
+async function showRequest(args: ArgumentsOf<typeof OPTIONS>, io: Io): Promise<ExitCode> {
   const [run = '', digest] = args.operands;
   if (digest === undefined || !/^[0-9a-f]{64}$/u.test(digest)) {
-    throw commandUsageError(approvals, `give both RUN_ID and DIGEST, not only ${quoteArgument(digest ?? run)}`);
+    throw args.usageError(`give both RUN_ID and DIGEST, not only ${quoteArgument(digest ?? run)}`);
   }
-  const reading = { run, digest, ...parsePerson(approvals, args) };
+  const { actor, role, json } = args.values;
+  if (actor === undefined) throw args.usageError('--actor is missing');
+  if (role === undefined) throw args.usageError('--role is missing');
+  const reading = { run, digest, actor, role };
   const request = await withHomeAccess(args, io, (home) => home.readRequest(reading));
-  if (request === null)
-    throw usageError(`${run} has no such request that ${reading.actor} as ${reading.role} may approve`);
-  await io.stdout.write(args.flag('json') ? jsonLine(request) : `${escapeText(JSON.stringify(request))}\n`);
+  if (request === null) throw usageError(`${run} has no such request that ${actor} as ${role} may approve`);
+  await io.stdout.write(json ? jsonLine(request) : `${escapeText(JSON.stringify(request))}\n`);
   return 0;
 }
 

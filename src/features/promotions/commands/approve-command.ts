@@ -3,18 +3,19 @@ import { BALLOT_DIGESTS_MAX } from '../../../core/contract/run/approval.js';
 import { APPROVAL_RULES } from '../../../core/contract/run/approval-rules.js';
 import type { Ballot, BallotResult, HighRiskRun } from '../../../runtime/high-risk-options.js';
 import type { Turnpike } from '../../../host/turnpike.js';
-import { quoteArgument, commandUsageError } from '../../../interfaces/cli/arguments.js';
-import type { CommandArguments, CliCommand, ExitCode } from '../../../interfaces/cli/command.js';
+import { quoteArgument } from '../../../interfaces/cli/arguments.js';
+import { defineCommand, type CliCommand, type ExitCode } from '../../../interfaces/cli/command.js';
 import { withHomeAccess, type HomeAccess } from '../../../interfaces/cli/home-access.js';
-import { type Io } from '../../../interfaces/cli/io.js';
-import { waitForEnd, parsePerson, PERSON_OPTIONS } from '../../../interfaces/cli/options/person-options.js';
+import type { Io } from '../../../interfaces/cli/io.js';
+import { integerType } from '../../../interfaces/cli/option-types.js';
+import { PERSON_OPTIONS, waitForEnd } from '../../../interfaces/cli/options/person-options.js';
 import { escapeText, jsonLine, createPainter, table } from '../../../interfaces/cli/text/terminal.js';
 
 const WAIT_SECONDS_DEFAULT = 60;
 const WAIT_SECONDS_MAX = 86_400;
 
 /** `turnpike approve`: records a person's yes or no to exact requests of one run (D7). */
-export const approve: CliCommand = {
+export const approve: CliCommand = defineCommand({
   name: 'approve',
   access: 'write',
   summary: 'Approve or reject requests of a run',
@@ -25,6 +26,8 @@ export const approve: CliCommand = {
     {
       name: 'wait',
       value: 'SECONDS',
+      type: integerType({ max: WAIT_SECONDS_MAX, takes: `a number of seconds up to ${WAIT_SECONDS_MAX}` }),
+      default: String(WAIT_SECONDS_DEFAULT),
       help: `how many seconds to wait for the run to end (default ${WAIT_SECONDS_DEFAULT})`,
     },
   ],
@@ -36,14 +39,18 @@ export const approve: CliCommand = {
     'coding agent is a reminder and no barrier, because a program that the agent may run can give it too.',
   ],
   async run(args, io) {
-    const ballot = parseBallot(args);
-    const seconds = parseWaitSeconds(args);
+    const { actor, role, reject, wait: seconds, json } = args.values;
+    const [run = '', ...digests] = args.operands;
+    const unknown = digests.find((digest) => !/^[0-9a-f]{64}$/u.test(digest));
+    if (unknown !== undefined)
+      throw args.usageError(`${quoteArgument(unknown)} is not a digest: see \`turnpike approvals\``);
+    const ballot: Ballot = { run, digests, decision: reject ? 'reject' : 'approve', actor, role };
     return withHomeAccess(args, io, async (home) => {
       const startedRun = home.localTurnpike === null ? null : await findLocalRun(home.localTurnpike, ballot);
-      return vote(home, ballot, { startedRun, seconds, json: args.flag('json') }, io);
+      return vote(home, ballot, { startedRun, seconds, json }, io);
     });
   },
-};
+});
 
 interface VoteOptions {
   /** The run that this process would start after the approval. */
@@ -105,19 +112,4 @@ async function findLocalRun(here: Turnpike, { run, decision }: Ballot): Promise<
   if (kind === 'tool_gateway') return null;
   if (decision === 'reject' || kind !== 'promotion') return startedRun;
   throw usageError(`${run} is a promotion: approve it while the service that registered its table is running`);
-}
-
-function parseBallot(args: CommandArguments): Ballot {
-  const [run = '', ...digests] = args.operands;
-  for (const digest of digests) {
-    if (!/^[0-9a-f]{64}$/u.test(digest))
-      throw commandUsageError(approve, `${quoteArgument(digest)} is not a digest: see \`turnpike approvals\``);
-  }
-  return { run, digests, decision: args.flag('reject') ? 'reject' : 'approve', ...parsePerson(approve, args) };
-}
-
-function parseWaitSeconds(args: CommandArguments): number {
-  const text = args.text('wait') ?? String(WAIT_SECONDS_DEFAULT);
-  if (/^\d{1,5}$/u.test(text) && Number(text) <= WAIT_SECONDS_MAX) return Number(text);
-  throw commandUsageError(approve, `--wait takes a number of seconds up to ${WAIT_SECONDS_MAX}`);
 }

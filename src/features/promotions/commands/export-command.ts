@@ -1,21 +1,15 @@
 import { resolve } from 'node:path';
-import type { ExportOptions } from '../../../runtime/high-risk-options.js';
-import { quoteArgument, commandUsageError } from '../../../interfaces/cli/arguments.js';
-import { NO_OPERANDS, type CommandArguments, type CliCommand } from '../../../interfaces/cli/command.js';
+import { defineCommand, NO_OPERANDS, type CliCommand } from '../../../interfaces/cli/command.js';
 import { locateExports } from '../../../home/store-home.js';
 import { EXPORT_KINDS } from '../export-kinds.js';
 import { homeOf } from '../../../interfaces/cli/options/folders.js';
 import { withHomeAccess } from '../../../interfaces/cli/home-access.js';
 import { progressFor } from '../../../interfaces/cli/progress-bar.js';
-import {
-  requireOption,
-  reportHighRiskRun,
-  parseStarter,
-  STARTER_OPTIONS,
-} from '../../../interfaces/cli/options/person-options.js';
+import { wordType } from '../../../interfaces/cli/option-types.js';
+import { reportHighRiskRun, starterOf, STARTER_OPTIONS } from '../../../interfaces/cli/options/person-options.js';
 
 /** `turnpike export`: exports all that the ledger records of a case as a BagIt bag (S4 §10.2). */
-export const exportCase: CliCommand = {
+export const exportCase: CliCommand = defineCommand({
   name: 'export',
   access: 'write',
   summary: 'Export everything that the ledger records of a case, as a bag (BagIt 1.0)',
@@ -35,7 +29,13 @@ export const exportCase: CliCommand = {
       help: 'the path of the bag below `exports` of the home directory; must not exist yet',
     },
     { name: 'zip', help: 'write a .zip file instead of a folder' },
-    { name: 'kind', value: 'KIND', help: `the purpose of the export (default ${EXPORT_KINDS[0]})` },
+    {
+      name: 'kind',
+      value: 'KIND',
+      type: wordType(EXPORT_KINDS),
+      default: EXPORT_KINDS[0],
+      help: `the purpose of the export (default ${EXPORT_KINDS[0]})`,
+    },
   ],
   notes: [
     `KIND is one of ${EXPORT_KINDS.slice(0, 4).join(', ')},`,
@@ -44,25 +44,18 @@ export const exportCase: CliCommand = {
     'written or waits for approval, else 1.',
   ],
   async run(args, io) {
+    const { reason, to, zip, kind } = args.values;
     const options = {
-      ...parseStarter(exportCase, args),
-      reason: requireOption(exportCase, args, 'reason'),
+      ...starterOf(args),
+      reason,
       // Absolute, because the process that owns the home may have another working directory.
-      destination: resolve(locateExports(homeOf(args, io)), requireOption(exportCase, args, 'to')),
-      format: args.flag('zip') ? ('zip' as const) : ('folder' as const),
-      kind: parseExportKind(args),
+      destination: resolve(locateExports(homeOf(args, io)), to),
+      format: zip ? ('zip' as const) : ('folder' as const),
+      kind,
     };
     return withHomeAccess(args, io, async (home) => {
       progressFor(args, io).begin({ label: 'exporting', unit: 'entries', total: null });
       return reportHighRiskRun(await home.export(options), args, io);
     });
   },
-};
-
-function parseExportKind(args: CommandArguments): NonNullable<ExportOptions['kind']> {
-  const text = args.text('kind') ?? 'internal_review';
-  const kind = EXPORT_KINDS.find((name) => name === text);
-  if (kind === undefined)
-    throw commandUsageError(exportCase, `--kind takes ${EXPORT_KINDS.join(', ')}, not ${quoteArgument(text)}`);
-  return kind;
-}
+});

@@ -1,6 +1,7 @@
 // Shared by the session commands: the caller, the session, and the input of reports and specs.
 
 import { usageError } from '../../../core/errors.js';
+import { omitUndefined } from '../../../core/omit-undefined.js';
 import { OVERRIDE_REASONS, SESSION_ROLES, type OverrideReason, type SessionRole } from '../contract/session.js';
 import type { SessionAnswer } from '../contract/session-answer.js';
 import { SpecId, SPEC_BYTES_MAX, type SessionSpec } from '../contract/session-spec.js';
@@ -12,7 +13,13 @@ import { systemClock } from '../../../system/system-clock.js';
 import { ContentReader } from '../../../runtime/content/content-reader.js';
 import { redactAnswer } from '../redact-session.js';
 import { loadCommittedSession, listCommittedSessions } from '../session-reader.js';
-import type { OverrideRequest, SessionCaller, Sessions, SessionSummary } from '../sessions.js';
+import {
+  SESSION_OPERATIONS,
+  type RequestOf,
+  type SessionOperation,
+  type SessionOperationName,
+} from '../session-operations.js';
+import type { OverrideRequest, SessionCaller, SessionSummary } from '../sessions.js';
 import { quoteArgument, commandUsageError } from '../../../interfaces/cli/arguments.js';
 import type { CommandArguments, CliCommand, ExitCode, CommandOption } from '../../../interfaces/cli/command.js';
 import { withLedger } from '../../../interfaces/cli/options/folders.js';
@@ -29,7 +36,7 @@ import { parseJsonArgument } from '../../../interfaces/cli/options/json-argument
 import { readBeginning } from '../../../interfaces/cli/payloads.js';
 
 /** Loop commands act as an agent, all others as a person, unless `--role` says otherwise. */
-type CommandRole = Exclude<SessionRole, 'observer'>;
+type CommandRole = SessionOperation['role'];
 
 const ACTORS: Readonly<Record<SessionRole, string>> = {
   autonomy_runner: 'agent',
@@ -56,12 +63,22 @@ export const OVERRIDE_OPTIONS: readonly CommandOption[] = [
   { name: 'detail', value: 'TEXT', help: 'details of the reason, for the audit; up to 400 characters' },
 ];
 
+/** The value of an option that takes one of these names. @throws UsageError for another one */
+export function parseChoice<T extends string>(
+  command: CliCommand,
+  args: CommandArguments,
+  name: string,
+  known: readonly T[],
+): T | undefined {
+  const text = args.text(name);
+  const found = known.find((one) => one === text);
+  if (text === undefined || found !== undefined) return found;
+  throw commandUsageError(command, `--${name} takes ${known.join(', ')}, not ${quoteArgument(text)}`);
+}
+
 /** @throws UsageError for an unknown role */
 export function parseCaller(command: CliCommand, args: CommandArguments, defaultRole: CommandRole): SessionCaller {
-  const text = args.text('role') ?? defaultRole;
-  const role = SESSION_ROLES.find((known) => known === text);
-  if (role === undefined)
-    throw commandUsageError(command, `--role takes ${SESSION_ROLES.join(', ')}, not ${quoteArgument(text)}`);
+  const role = parseChoice(command, args, 'role', SESSION_ROLES) ?? defaultRole;
   return { actor: args.text('actor') ?? ACTORS[role], role };
 }
 
@@ -133,33 +150,77 @@ export interface SessionTarget {
   readonly state: SessionState | null;
 }
 
-/** One command about one session. */
-export interface SessionCommandCall {
+/** A command that requests an operation of one session. */
+interface OperationCommand<Name extends SessionOperationName> extends Pick<CliCommand, 'summary' | 'notes'> {
+  readonly operation: Name;
+  /** The word after `session`. Default: the name of the operation. */
+  readonly name?: string;
+  /** The operands after the session, as the usage line shows them. */
+  readonly operands?: readonly string[];
+  /** Its options besides those of the caller. */
+  readonly options?: readonly CommandOption[];
+  /**
+   * Reads the request before the session is looked for. What depends on the session is a function of it.
+   * @throws UsageError
+   */
+  readonly readRequest: (call: OperationCall) => ReadRequest<RequestOf<Name>> | Promise<ReadRequest<RequestOf<Name>>>;
+}
+
+type ReadRequest<Request> = Request | ((target: SessionTarget) => Request);
+
+interface OperationCall {
   readonly command: CliCommand;
-  readonly defaultRole: CommandRole;
   readonly args: CommandArguments;
+  /** The operands after the session. */
+  readonly operands: readonly string[];
   readonly io: Io;
 }
 
-type SessionOperation = (sessions: Sessions, target: SessionTarget, caller: SessionCaller) => Promise<SessionAnswer>;
+/** The operand of a command that takes only a session. */
+export const SESSION_OPERAND = { usage: '[SESSION]', min: 0, max: 1 } as const;
 
 /**
- * Sends the command to its session and prints the answer.
- * @returns 0 on success, 1 if the session refused
+ * The command of an operation. It requests the operation and prints the answer; it returns 0 on success, and 1 if the
+ * session refused.
  */
-export async function runSessionCommand(
-  { command, defaultRole, args, io }: SessionCommandCall,
-  operation: SessionOperation,
-): Promise<ExitCode> {
-  const caller = parseCaller(command, args, defaultRole);
-  const { session } = splitOperands(command, args);
-  return withSession(session, args, io, (target) =>
-    withHomeAccess(args, io, async (home) => {
-      progressFor(args, io).begin({ label: command.name, unit: 'entries', total: null });
-      const answer = await releaseOnStop(home, io, operation(home.sessions, target, caller));
-      return printAnswer(defaultRole === 'autonomy_runner' ? answer : await redactFor(answer, args, io), args, io);
-    }),
-  );
+export function operationCommand<Name extends SessionOperationName>({
+  operation: operationName,
+  name = operationName,
+  summary,
+  operands = [],
+  options = [],
+  notes,
+  readRequest,
+}: OperationCommand<Name>): CliCommand {
+  const operation: SessionOperation = SESSION_OPERATIONS[operationName];
+  const command: CliCommand = {
+    name: `session ${name}`,
+    access: 'write',
+    summary,
+    operands: {
+      usage: [SESSION_OPERAND.usage, ...operands].join(' '),
+      min: operands.length,
+      max: operands.length + 1,
+    },
+    options: [...options, ...callerOptions(operation.role)],
+    ...omitUndefined({ notes }),
+    async run(args, io) {
+      const { session, rest } = splitOperands(command, args);
+      const read: ReadRequest<object> = await readRequest({ command, args, operands: rest, io });
+      const caller = parseCaller(command, args, operation.role);
+      return withSession(session, args, io, (target) =>
+        withHomeAccess(args, io, async (home) => {
+          progressFor(args, io).begin({ label: command.name, unit: 'entries', total: null });
+          const request = read instanceof Function ? read(target) : read;
+          const requested = operation.call(home.sessions, target.session_id, request, caller);
+          const answer = await releaseOnStop(home, io, requested);
+          const isAgents = operation.role === 'autonomy_runner';
+          return printAnswer(isAgents ? answer : await redactFor(answer, args, io), args, io);
+        }),
+      );
+    },
+  };
+  return command;
 }
 
 /**

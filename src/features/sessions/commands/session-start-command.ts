@@ -8,7 +8,7 @@ import { quoteArgument, commandUsageError } from '../../../interfaces/cli/argume
 import type { CommandArguments, CliCommand, CommandOption } from '../../../interfaces/cli/command.js';
 import { withHomeAccess } from '../../../interfaces/cli/home-access.js';
 import { CASE_DEFAULT, CASE_HELP } from '../../../interfaces/cli/options/case-default.js';
-import { readSpecFromStdin, parseCaller, callerOptions } from './session-options.js';
+import { callerOptions, parseCaller, parseChoice, readSpecFromStdin } from './session-options.js';
 import { printAnswer } from './session-text.js';
 
 type SwitchKey =
@@ -78,30 +78,22 @@ export const sessionStart: CliCommand = {
 };
 
 function parseStartOptions(args: CommandArguments): Omit<StartSessionOptions, 'spec' | 'by'> {
-  const scope = parseScope(sessionStart, args.list('scope'));
+  const scope = parseScope(args, args.list('scope'));
   const limits = parseLimits(args.list('limit'));
-  const named = (key: keyof StartSessionOptions, name: string) => {
-    const value = args.text(name);
-    return value === undefined ? {} : { [key]: value };
-  };
-  const chosen = <const T extends string>(key: string, name: string, known: readonly T[]) => {
-    const value = args.text(name);
-    const found = known.find((one) => one === value);
-    if (value === undefined) return {};
-    if (found !== undefined) return { [key]: found };
-    throw commandUsageError(sessionStart, `--${name} takes ${known.join(', ')}, not ${quoteArgument(value)}`);
-  };
   return {
     case: args.text('case') ?? CASE_DEFAULT,
-    ...named('actor', 'agent'),
-    ...named('agentRole', 'agent-role'),
-    ...named('lane', 'lane'),
-    ...named('correlation', 'correlation'),
-    ...named('idempotencyKey', 'idempotency-key'),
-    ...chosen('exposure', 'exposure', EXPOSURES),
-    ...chosen('posture', 'posture', POSTURES),
-    ...chosen('gatePolicy', 'gate-policy', GATE_POLICIES),
-    ...omitUndefined({ scope: scope ?? undefined, limits: limits ?? undefined }),
+    ...omitUndefined({
+      actor: args.text('agent'),
+      agentRole: args.text('agent-role'),
+      lane: args.text('lane'),
+      correlation: args.text('correlation'),
+      idempotencyKey: args.text('idempotency-key'),
+      exposure: parseChoice(sessionStart, args, 'exposure', EXPOSURES),
+      posture: parseChoice(sessionStart, args, 'posture', POSTURES),
+      gatePolicy: parseChoice(sessionStart, args, 'gate-policy', GATE_POLICIES),
+      scope: scope ?? undefined,
+      limits: limits ?? undefined,
+    }),
     ...parseSwitches(args),
     ...(args.flag('force') ? { force: true } : {}),
   };

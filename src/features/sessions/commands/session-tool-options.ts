@@ -1,8 +1,8 @@
 // The options of `turnpike mcp` and `turnpike serve` for the sessions of their agents.
 
 import { resolve } from 'node:path';
+import { omitUndefined } from '../../../core/omit-undefined.js';
 import type { AddedToolOptions } from '../../../runtime/host-feature.js';
-import { commandUsageError, quoteArgument } from '../../../interfaces/cli/arguments.js';
 import type {
   CliCommand,
   CommandArguments,
@@ -11,6 +11,7 @@ import type {
 } from '../../../interfaces/cli/command.js';
 import type { Io } from '../../../interfaces/cli/io.js';
 import { POSTURES, SESSION_ROLES } from '../contract/session.js';
+import { parseChoice } from './session-options.js';
 
 const MCP_OPTIONS: readonly CommandOption[] = [
   { name: 'specs', value: 'DIR', help: 'a folder of specs that agents may work through, named by their ids' },
@@ -35,25 +36,13 @@ function parseSessionOptions(command: CliCommand, args: CommandArguments, io: Io
   return {
     sessions: {
       inlineSpecs: args.flag('inline-specs'),
-      ...(role === undefined ? {} : { role }),
-      ...(specs === undefined ? {} : { specs: resolve(io.cwd, specs) }),
-      ...(posture === undefined ? {} : { settings: { posture } }),
+      ...omitUndefined({
+        role,
+        specs: specs === undefined ? undefined : resolve(io.cwd, specs),
+        settings: posture === undefined ? undefined : { posture },
+      }),
     },
   };
-}
-
-function parseChoice<T extends string>(
-  command: CliCommand,
-  args: CommandArguments,
-  name: string,
-  known: readonly T[],
-): T | undefined {
-  const value = args.text(name);
-  const found = known.find((one) => one === value);
-  if (value !== undefined && found === undefined) {
-    throw commandUsageError(command, `--${name} takes ${known.join(', ')}, not ${quoteArgument(value)}`);
-  }
-  return found;
 }
 
 export const SESSION_TOOL_OPTIONS: ToolCommandOptions = {

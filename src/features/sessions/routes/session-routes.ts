@@ -1,108 +1,80 @@
 // Routes for sessions, with the same requests and answers as MCP and the command. Every answer has status 200, even if
 // the session refuses the request: the HTTP request itself has succeeded.
 
-import Type, { type TObject, type TProperties } from 'typebox';
+import Type from 'typebox';
 import type { JsonObject } from '../../../core/contract/json.js';
-import { OVERRIDE_REASONS, SESSION_ROLES } from '../contract/session.js';
-import { closed, OneOf } from '../../../core/contract/shapes.js';
+import { SESSION_ROLES } from '../contract/session.js';
+import { closed } from '../../../core/contract/shapes.js';
 import type { Principal } from '../../../engine/ports/token-book.js';
-import type { SessionCaller, Sessions } from '../sessions.js';
+import { rejectionWithoutSession } from '../rules/command-answer.js';
+import { Id, SESSION_OPERATIONS, sessionOperations } from '../session-operations.js';
 import { SessionOutput, TaskArguments, TaskOutput } from '../tools/session-tool-schemas.js';
 import {
+  answerRefusals,
   callSessionTool,
   createSessionTools,
+  toSessionCaller,
   type SessionToolAnswer,
   type SessionToolsOptions,
 } from '../tools/session-tools.js';
 import { agentOf, type AgentIdentity } from '../../../interfaces/mcp/run-gateway.js';
 import { AGENT_DEFAULTS } from '../../../runtime/agents/caller-input.js';
-import { toSessionCaller } from '../session-caller.js';
 import { SessionSpecs } from '../../../interfaces/http/routes/ledger-audit.js';
 import { RefusalError } from '../../../interfaces/service/problems.js';
-import { EmptyObject, route, type RouteResponse, type Route } from '../../../interfaces/http/routes/route.js';
+import { route, type RouteResponse, type Route } from '../../../interfaces/http/routes/route.js';
 import type { HttpService } from '../../../interfaces/http/http-service.js';
 import { jsonResponse } from '../../../interfaces/http/routes/route-shapes.js';
 import { isWithheldByLane, type ContentLedger } from '../../../interfaces/http/routes/step-contents.js';
 
 const SessionId = Type.String({ minLength: 1, maxLength: 160, pattern: '^[A-Za-z0-9_]+$' });
 const SessionParams = Type.Object({ session_id: SessionId }, closed);
-const Id = Type.String({ minLength: 1, maxLength: 160 });
-const {
-  spec_id,
-  spec,
-  case: case_id,
-  idempotency_key,
-  heartbeat,
-  context_usage_pct,
-  estimated_tokens_used,
-} = TaskArguments.properties;
-
-const OverrideBody = {
-  reason_code: OneOf(OVERRIDE_REASONS),
-  reason_detail: Type.Optional(Type.String({ maxLength: 1_000 })),
-};
-/** The session validates the report, and reports all mistakes at once. */
-const Report = Type.Optional(
-  Type.Object({}, { additionalProperties: true, description: 'The report of the outstanding step' }),
-);
+const { spec_id, spec, case: case_id, idempotency_key } = TaskArguments.properties;
 
 const SESSION_RESPONSES = {
   200: jsonResponse('The answer of the session: `success`, `data`, `error`.', SessionOutput),
 };
 
-/** Routes for the operations that MCP also offers; both use the session tools. */
-const toolRoute = (name: string, tool: 'task' | 'review' | 'verification', known: JsonObject, body: TObject): Route =>
-  route({
-    method: 'POST',
-    path: `/api/v1/sessions/{session_id}/${name}`,
-    summary: SUMMARIES[name] ?? name,
-    rights: ['sessions'],
-    params: SessionParams,
-    body,
-    responses: SESSION_RESPONSES,
-    handle: ({ principal, params: { session_id }, body: toolArguments }, service) =>
-      withSessionTools(principal, service, (tools) =>
-        callSessionTool(tool, { ...(toolArguments as JsonObject), ...known, session_id }, tools),
-      ),
-  });
+/** The session validates the report, and reports all mistakes at once. */
+const Report = Type.Optional(
+  Type.Object({}, { additionalProperties: true, description: 'The report of the outstanding step' }),
+);
+const NextBody = Type.Object({ ...SESSION_OPERATIONS.next.request.properties, last_step_result: Report }, closed);
 
-/** Routes for the decisions of people. The session authorizes the caller by its role. */
-const personRoute = (
-  name: string,
-  properties: TProperties,
-  runCommand: (
-    sessions: Sessions,
-    session_id: string,
-    body: Record<string, unknown>,
-    requester: SessionCaller,
-  ) => Promise<SessionToolAnswer>,
-): Route =>
+/** The route of an operation. The session authorizes the caller by its role. */
+const operationRoute = ([name, operation]: (typeof sessionOperations)[number], summary: string): Route =>
   route({
     method: 'POST',
     path: `/api/v1/sessions/{session_id}/${name}`,
-    summary: SUMMARIES[name] ?? name,
+    summary,
     rights: ['sessions'],
     params: SessionParams,
-    body: Type.Object<TProperties>(properties, closed),
+    body: name === 'next' ? NextBody : operation.request,
     responses: SESSION_RESPONSES,
     handle: ({ principal, params: { session_id }, body }, service) =>
-      withSessionTools(principal, service, ({ sessions, caller }) => runCommand(sessions, session_id, body, caller)),
+      withSessionTools(principal, service, ({ sessions, caller }) => {
+        const answer = operation.call(sessions, session_id, body, caller);
+        return operation.role === 'autonomy_runner' ? answerRefusals(answer) : answer;
+      }),
   });
 
-const SUMMARIES: Readonly<Record<string, string>> = {
-  next: 'Report the outstanding step, and get the next one',
-  report: 'Always refused: send the report to `next`, with the proof of its step',
-  replay: 'Get the last answer again',
-  heartbeat: 'Record that the agent is alive',
-  verify: 'Run the command of the outstanding verification',
-  review: 'Review the outstanding gate',
-  pause: 'Pause the session',
-  resume: 'Resume the session after a pause',
-  end: 'End the session permanently',
-  waive: 'Waive a gate: mark it as satisfied although nothing has passed it',
-};
+/** Agents that work without proofs find out here what they have to send. */
+const REPORT_ROUTE = route({
+  method: 'POST',
+  path: '/api/v1/sessions/{session_id}/report',
+  summary: 'Always refused: send the report to `next`, with the proof of its step',
+  rights: ['sessions'],
+  params: SessionParams,
+  body: Type.Object({}, { additionalProperties: true }),
+  responses: SESSION_RESPONSES,
+  handle: ({ principal }, service) =>
+    withSessionTools(principal, service, () => Promise.resolve(rejectionWithoutSession('STEP_PROOF_MISSING'))),
+});
 
-const step = { action: 'session-step' } as const;
+const OPERATION_ROUTES: readonly Route[] = sessionOperations.flatMap((entry) =>
+  entry[1].route === null
+    ? []
+    : [operationRoute(entry, entry[1].route), ...(entry[0] === 'next' ? [REPORT_ROUTE] : [])],
+);
 
 export const SESSION_ROUTES: readonly Route[] = [
   route({
@@ -126,7 +98,7 @@ export const SESSION_ROUTES: readonly Route[] = [
     responses: SESSION_RESPONSES,
     handle: ({ principal, body }, service) =>
       withSessionTools(principal, service, (tools) =>
-        callSessionTool('task', { ...(body as JsonObject), ...step, command: 'start' }, tools),
+        callSessionTool('task', { ...(body as JsonObject), action: 'session-step', command: 'start' }, tools),
       ),
   }),
   route({
@@ -157,39 +129,7 @@ export const SESSION_ROUTES: readonly Route[] = [
       return { json: { success: true, data: task, error: null } };
     },
   }),
-  toolRoute(
-    'next',
-    'task',
-    { ...step, command: 'next' },
-    Type.Object({ last_step_result: Report, heartbeat, context_usage_pct }, closed),
-  ),
-  toolRoute('report', 'task', { ...step, command: 'report' }, Type.Object({}, { additionalProperties: true })),
-  toolRoute('replay', 'task', { ...step, command: 'replay' }, EmptyObject),
-  toolRoute(
-    'heartbeat',
-    'task',
-    { ...step, command: 'heartbeat' },
-    Type.Object({ context_usage_pct, estimated_tokens_used }, closed),
-  ),
-  toolRoute('verify', 'verification', { action: 'execute' }, Type.Object({ step_id: Id }, closed)),
-  toolRoute('review', 'review', { action: 'fidelity-gate' }, Type.Object({ step_id: Id, phase_id: Id }, closed)),
-  personRoute('pause', { reason: Type.Optional(Type.String({ maxLength: 400 })) }, (sessions, id, body, requester) =>
-    sessions.pause(id, body, requester),
-  ),
-  personRoute(
-    'resume',
-    {
-      force: Type.Optional(Type.Boolean()),
-      acknowledge: Type.Optional(Type.Object({ gate_attempt_id: Id, decision: OneOf(['pass', 'fail']) }, closed)),
-    },
-    (sessions, id, body, requester) => sessions.resume(id, body, requester),
-  ),
-  personRoute('end', OverrideBody, (sessions, id, body, requester) =>
-    sessions.end(id, body as unknown as Parameters<Sessions['end']>[1], requester),
-  ),
-  personRoute('waive', { ...OverrideBody, phase_id: Id }, (sessions, id, body, requester) =>
-    sessions.waive(id, body as unknown as Parameters<Sessions['waive']>[1], requester),
-  ),
+  ...OPERATION_ROUTES,
 ];
 
 /** @throws RefusalError LEDGER_ERASED if a lane withholds the spec of the session */

@@ -5,7 +5,6 @@ import type { OpenTools } from '../../../interfaces/mcp/added-tools.js';
 import type { AddedToolResult, OfferedTool } from '../../../interfaces/mcp/offer.js';
 import { toAnswerResult } from '../../../interfaces/mcp/tool-results.js';
 import { toToolSchema } from '../../../interfaces/mcp/tool-schemas.js';
-import { toSessionRole } from '../session-caller.js';
 import {
   ReviewArguments,
   SessionOutput,
@@ -16,6 +15,7 @@ import {
 import {
   callSessionTool,
   createSessionTools,
+  toSessionCaller,
   type SessionToolAnswer,
   type SessionToolsOptions,
 } from './session-tools.js';
@@ -23,7 +23,7 @@ import {
 /** Opens the session tools for the agents of one server. A token needs the right `sessions`. */
 export const openSessionTools: OpenTools = ({ turnpike, agent, principal, options: { sessions = {} } }) => {
   if (sessions === null || principal?.rights.has('sessions') === false) return [];
-  const role = principal === null ? {} : { role: toSessionRole(principal.role) };
+  const role = principal === null ? {} : { role: toSessionCaller(principal).role };
   const tools = createSessionTools(turnpike.sessions, { ...sessions, ...role }, agent);
   return SESSION_TOOLS.map((offered) => ({ offered, call: (args) => callTool(offered.name, args, tools) }));
 };

@@ -11,13 +11,13 @@ import {
   STEP_OUTCOMES,
   STEP_TYPES,
 } from '../contract/session.js';
+import { Id, SESSION_OPERATIONS } from '../session-operations.js';
 
 const OPEN_OBJECT = { additionalProperties: true };
 const Text = (description: string) => Type.String({ description });
-const Id = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 160, description }));
-const ContextUsage = Type.Optional(
-  Type.Number({ minimum: 0, maximum: 100, description: 'How full your context is, in per cent.' }),
-);
+const OptionalId = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 160, description }));
+const { heartbeat, context_usage_pct } = SESSION_OPERATIONS.next.request.properties;
+const { estimated_tokens_used } = SESSION_OPERATIONS.heartbeat.request.properties;
 
 /** The members of a report (S3-06). The session validates it, and reports all mistakes at once. */
 const LastStepResult = Type.Object(
@@ -61,8 +61,8 @@ export const TaskArguments = Type.Object(
           'Of session-step: start, next, replay, heartbeat, status. Of session: start, resume, heartbeat, status, list.',
       }),
     ),
-    session_id: Id('The session. Of every command but start and list; prepare and status also take spec_id.'),
-    spec_id: Id('The spec to work on.'),
+    session_id: OptionalId('The session. Of every command but start and list; prepare and status also take spec_id.'),
+    spec_id: OptionalId('The spec to work on.'),
     spec: Type.Optional(
       Type.Object({}, { ...OPEN_OBJECT, description: 'Of start: the spec itself, where that is allowed.' }),
     ),
@@ -72,14 +72,14 @@ export const TaskArguments = Type.Object(
         description: 'Of start: the case of the session, if the connection has none.',
       }),
     ),
-    task_id: Id('Of prepare: a task. Default: that of the outstanding step.'),
+    task_id: OptionalId('Of prepare: a task. Default: that of the outstanding step.'),
     idempotency_key: Type.Optional(
       Type.String({ pattern: '^[A-Za-z0-9_-]{1,128}$', description: 'Of start: the same key gives the same session.' }),
     ),
     last_step_result: Type.Optional(LastStepResult),
-    heartbeat: Type.Optional(Type.Boolean({ description: 'Of next: you are alive.' })),
-    context_usage_pct: ContextUsage,
-    estimated_tokens_used: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+    heartbeat,
+    context_usage_pct,
+    estimated_tokens_used,
   },
   closed,
 );
@@ -87,10 +87,10 @@ export const TaskArguments = Type.Object(
 export const ReviewArguments = Type.Object(
   {
     action: OneOf(['fidelity-gate']),
-    spec_id: Id('The spec of the session.'),
-    session_id: Type.String({ minLength: 1, maxLength: 160 }),
-    phase_id: Type.String({ minLength: 1, maxLength: 160 }),
-    step_id: Type.String({ minLength: 1, maxLength: 160 }),
+    spec_id: OptionalId('The spec of the session.'),
+    session_id: Id,
+    phase_id: Id,
+    step_id: Id,
   },
   closed,
 );
@@ -99,10 +99,10 @@ export const ReviewArguments = Type.Object(
 export const VerificationArguments = Type.Object(
   {
     action: OneOf(['execute']),
-    spec_id: Id('The spec of the session.'),
-    session_id: Type.String({ minLength: 1, maxLength: 160 }),
-    step_id: Type.String({ minLength: 1, maxLength: 160 }),
-    task_id: Id('The task of the step.'),
+    spec_id: OptionalId('The spec of the session.'),
+    session_id: Id,
+    step_id: Id,
+    task_id: OptionalId('The task of the step.'),
   },
   closed,
 );

@@ -1,22 +1,28 @@
 // The session tools: translate the arguments of an agent (S3) into a session command, and return its answer. There are
-// no arguments for what an agent must not decide: its identity, lane, posture, limits, or the command that runs.
+// no arguments for what an agent must not decide: its identity, lane, posture, limits, or the command that runs. The
+// details of a refusal name arguments, and never contain text of an agent.
 
 import type { TSchema } from 'typebox';
 import type { JsonObject } from '../../../core/contract/json.js';
-import {
-  SESSION_ERRORS,
-  type SessionAnswer,
-  type SessionError,
-  type SessionErrorCode,
-} from '../contract/session-answer.js';
+import type { SessionAnswer } from '../contract/session-answer.js';
 import { SessionSpec } from '../contract/session-spec.js';
+import { SESSION_ROLES, type SessionRole } from '../contract/session.js';
 import { isConforming } from '../../../core/contract/validators.js';
 import { RunError, UsageError } from '../../../core/errors.js';
 import { omitUndefined } from '../../../core/omit-undefined.js';
-import type { Sessions, SessionCaller, SessionSummary, TaskDetails } from '../sessions.js';
+import type { Principal } from '../../../engine/ports/token-book.js';
+import { rejectionWithoutSession } from '../rules/command-answer.js';
 import { AGENT_DEFAULTS } from '../../../runtime/agents/caller-input.js';
 import type { AgentIdentity } from '../../../interfaces/mcp/run-gateway.js';
-import type { SessionDefaults, SessionOptions } from '../sessions.js';
+import type {
+  SessionCaller,
+  SessionDefaults,
+  SessionOptions,
+  Sessions,
+  SessionSummary,
+  TaskDetails,
+} from '../sessions.js';
+import { SESSION_OPERATIONS, type SessionOperation } from '../session-operations.js';
 import { findSpecFile, resolveSpecFolder } from '../spec/spec-folder.js';
 import { ReviewArguments, TaskArguments, VerificationArguments } from './session-tool-schemas.js';
 
@@ -43,17 +49,6 @@ export type SessionToolAnswer =
       readonly error: null;
     };
 
-type RejectedAnswer = Extract<SessionAnswer, { success: false }>;
-
-/**
- * @internal A refusal in the form of a session answer. `details` names arguments, and never contains text of an agent.
- */
-export function rejectedAnswer(code: SessionErrorCode, details: readonly string[] = []): RejectedAnswer {
-  const { type, message } = SESSION_ERRORS[code];
-  const error: SessionError = { code, error_type: type, message, details };
-  return { success: false, data: null, error };
-}
-
 /** @internal Executes one call of a session tool. Arguments that do not match the schema of the tool are refused. */
 export async function callSessionTool(
   tool: 'task' | 'review' | 'verification',
@@ -61,15 +56,20 @@ export async function callSessionTool(
   options: SessionToolsOptions,
 ): Promise<SessionToolAnswer> {
   // C64: a report without proof can never be valid, and must not affect the step.
-  if (tool === 'task' && args['command'] === 'report') return rejectedAnswer('STEP_PROOF_MISSING');
+  if (tool === 'task' && args['command'] === 'report') return rejectionWithoutSession('STEP_PROOF_MISSING');
   const mistakes = findArgumentMistakes(SCHEMAS[tool], args);
-  if (mistakes.length > 0) return rejectedAnswer('VALIDATION_ERROR', mistakes);
+  if (mistakes.length > 0) return rejectionWithoutSession('VALIDATION_ERROR', mistakes);
+  return answerRefusals(runTool(tool, args, options));
+}
+
+/** @internal An agent gets the refusal of its call as an answer. */
+export async function answerRefusals<T>(answer: Promise<T>): Promise<T | SessionAnswer> {
   try {
-    return await runTool(tool, args, options);
+    return await answer;
   } catch (error) {
     // The message of such an error is for the operator of the service.
-    if (error instanceof UsageError) return rejectedAnswer('VALIDATION_ERROR');
-    if (error instanceof RunError && error.code === 'AGENT_BUSY') return rejectedAnswer('AGENT_BUSY');
+    if (error instanceof UsageError) return rejectionWithoutSession('VALIDATION_ERROR');
+    if (error instanceof RunError && error.code === 'AGENT_BUSY') return rejectionWithoutSession('AGENT_BUSY');
     throw error;
   }
 }
@@ -90,53 +90,26 @@ function findArgumentMistakes(schema: (typeof SCHEMAS)[keyof typeof SCHEMAS], ar
   ];
 }
 
-interface ToolQuery {
-  readonly args: JsonObject;
-  readonly text: (name: string) => string | undefined;
-  readonly number: (name: string) => number | undefined;
-}
-
 async function runTool(
   tool: keyof typeof SCHEMAS,
   args: JsonObject,
   options: SessionToolsOptions,
 ): Promise<SessionToolAnswer> {
-  const query: ToolQuery = {
-    args,
-    text: (name) => (typeof args[name] === 'string' ? args[name] : undefined),
-    number: (name) => (typeof args[name] === 'number' ? args[name] : undefined),
-  };
-  const { text } = query;
   const { sessions, caller } = options;
-  const command = tool === 'task' ? parseCommand(query) : tool;
-  if (command === null) return rejectedAnswer('VALIDATION_ERROR', ['command']);
-  if (command === 'start') return startSession(query, options);
-  if (command === 'list') return listAnswer(await sessions.list(text('spec_id')));
-  const session_id = await findSession(query, command, sessions);
+  const command = tool === 'task' ? parseCommand(args) : TOOL_OPERATIONS[tool];
+  if (command === null) return rejectionWithoutSession('VALIDATION_ERROR', ['command']);
+  if (command === 'start') return startSession(args, options);
+  if (command === 'list') return listAnswer(await sessions.list(textOf(args, 'spec_id')));
+  const session_id = await findSession(args, command, sessions);
   if (typeof session_id !== 'string') return session_id;
-  const [step_id = '', phase_id = ''] = [text('step_id'), text('phase_id')];
-  switch (command) {
-    case 'review':
-      return sessions.review(session_id, { phase_id, step_id }, caller);
-    case 'verification':
-      return sessions.verify(session_id, { step_id }, caller);
-    case 'next':
-      return sessions.next(session_id, toNextRequest(query), caller);
-    case 'replay':
-      return sessions.replay(session_id, caller);
-    case 'heartbeat':
-      return sessions.heartbeat(session_id, { ...contextUsage(query), ...tokenUsage(query) }, caller);
-    case 'resume':
-      return sessions.resume(session_id, {}, caller);
-    case 'status':
-      return sessions.status(session_id);
-    case 'prepare': {
-      const task = await sessions.prepare(session_id, text('task_id'));
-      return task === null ? rejectedAnswer('NOT_FOUND', ['task_id']) : { success: true, data: task, error: null };
-    }
-  }
+  if (command === 'status') return sessions.status(session_id);
+  if (command !== 'prepare') return callOperation(SESSION_OPERATIONS[command], args, { sessions, session_id, caller });
+  const task = await sessions.prepare(session_id, textOf(args, 'task_id'));
+  return task === null ? rejectionWithoutSession('NOT_FOUND', ['task_id']) : { success: true, data: task, error: null };
 }
 
+/** The operations of the tools that have only one. */
+const TOOL_OPERATIONS = { review: 'review', verification: 'verify' } as const;
 const TOOL_COMMANDS = {
   'session-step': ['start', 'next', 'replay', 'heartbeat', 'status'],
   session: ['start', 'resume', 'heartbeat', 'status', 'list'],
@@ -144,27 +117,42 @@ const TOOL_COMMANDS = {
 type ToolCommand = (typeof TOOL_COMMANDS)[keyof typeof TOOL_COMMANDS][number] | 'prepare';
 
 /** @returns null if the action does not have this command */
-function parseCommand({ text }: ToolQuery): ToolCommand | null {
-  const [action, command] = [text('action'), text('command')];
+function parseCommand({ action, command }: JsonObject): ToolCommand | null {
   if (action === 'prepare') return command === undefined ? 'prepare' : null;
   const commands: readonly ToolCommand[] = action === 'session' ? TOOL_COMMANDS.session : TOOL_COMMANDS['session-step'];
   return commands.find((name) => name === command) ?? null;
 }
 
-async function startSession({ args, text }: ToolQuery, options: SessionToolsOptions): Promise<SessionToolAnswer> {
+/** Calls an operation with those arguments that its request has. Their schema in the tool is as strict as there. */
+function callOperation(
+  operation: SessionOperation,
+  args: JsonObject,
+  { sessions, session_id, caller }: Pick<SessionToolsOptions, 'sessions' | 'caller'> & { readonly session_id: string },
+): Promise<SessionAnswer> {
+  const own = Object.entries(args).filter(([name]) => Object.hasOwn(operation.request.properties, name));
+  return operation.call(sessions, session_id, Object.fromEntries(own), caller);
+}
+
+const textOf = (args: JsonObject, name: string): string | undefined => {
+  const value = args[name];
+  return typeof value === 'string' ? value : undefined;
+};
+
+async function startSession(args: JsonObject, options: SessionToolsOptions): Promise<SessionToolAnswer> {
   const { sessions, caller, settings, specFile, inlineSpecs } = options;
   // An observer may not start a session, and there is no session yet that could refuse it.
-  if (caller.role === 'observer') return rejectedAnswer('AUTHORIZATION');
-  const [spec_id, inline] = [text('spec_id'), args['spec']];
+  if (caller.role === 'observer') return rejectionWithoutSession('AUTHORIZATION');
+  const [spec_id, inline] = [textOf(args, 'spec_id'), args['spec']];
   if ((spec_id === undefined) === (inline === undefined))
-    return rejectedAnswer('VALIDATION_ERROR', ['spec_id', 'spec']);
+    return rejectionWithoutSession('VALIDATION_ERROR', ['spec_id', 'spec']);
   if (inline !== undefined && !(inlineSpecs && isConforming(SessionSpec, inline))) {
-    return rejectedAnswer('VALIDATION_ERROR', ['spec']);
+    return rejectionWithoutSession('VALIDATION_ERROR', ['spec']);
   }
   const spec = spec_id === undefined ? (inline as unknown as SessionSpec) : specFile(spec_id);
-  if (spec === null) return rejectedAnswer('NOT_FOUND', ['spec_id']);
-  const [key, case_id = settings.case] = [text('idempotency_key'), text('case')];
-  if (settings.case !== undefined && case_id !== settings.case) return rejectedAnswer('AUTHORIZATION', ['case']);
+  if (spec === null) return rejectionWithoutSession('NOT_FOUND', ['spec_id']);
+  const [key, case_id = settings.case] = [textOf(args, 'idempotency_key'), textOf(args, 'case')];
+  if (settings.case !== undefined && case_id !== settings.case)
+    return rejectionWithoutSession('AUTHORIZATION', ['case']);
   return sessions.start({
     ...{ ...settings, spec, by: caller },
     ...omitUndefined({ case: case_id, idempotencyKey: key }),
@@ -172,17 +160,19 @@ async function startSession({ args, text }: ToolQuery, options: SessionToolsOpti
 }
 
 /** Finds the session of a call. Only commands that change nothing may name a session by its spec alone. */
-async function findSession({ text }: ToolQuery, command: string, sessions: Sessions): Promise<string | RejectedAnswer> {
-  const [session_id, spec_id] = [text('session_id'), text('spec_id')];
+async function findSession(args: JsonObject, command: string, sessions: Sessions): Promise<string | SessionAnswer> {
+  const [session_id, spec_id] = [textOf(args, 'session_id'), textOf(args, 'spec_id')];
   if (session_id === undefined) {
     if (spec_id === undefined || (command !== 'prepare' && command !== 'status'))
-      return rejectedAnswer('VALIDATION_ERROR', ['session_id']);
+      return rejectionWithoutSession('VALIDATION_ERROR', ['session_id']);
     const live = (await sessions.list(spec_id)).find(({ status }) => status !== 'completed' && status !== 'ended');
-    return live?.session_id ?? rejectedAnswer('NO_ACTIVE_SESSION');
+    return live?.session_id ?? rejectionWithoutSession('NO_ACTIVE_SESSION');
   }
   if (spec_id === undefined) return session_id;
   const { data } = await sessions.status(session_id);
-  return data === null || data.spec_id === spec_id ? session_id : rejectedAnswer('VALIDATION_ERROR', ['spec_id']);
+  return data === null || data.spec_id === spec_id
+    ? session_id
+    : rejectionWithoutSession('VALIDATION_ERROR', ['spec_id']);
 }
 
 const listAnswer = (sessions: readonly SessionSummary[]): SessionToolAnswer => ({
@@ -191,24 +181,14 @@ const listAnswer = (sessions: readonly SessionSummary[]): SessionToolAnswer => (
   error: null,
 });
 
-function toNextRequest(query: ToolQuery): Parameters<Sessions['next']>[1] {
-  const { last_step_result: report, heartbeat } = query.args;
-  return {
-    ...omitUndefined({ last_step_result: report }),
-    ...(typeof heartbeat === 'boolean' ? { heartbeat } : {}),
-    ...contextUsage(query),
-  };
-}
+/** A role that is a session role as such; else `autonomy_runner`, which has the fewest rights. */
+const toSessionRole = (role: string): SessionRole => SESSION_ROLES.find((known) => known === role) ?? 'autonomy_runner';
 
-function contextUsage({ number }: ToolQuery): { readonly context_usage_pct?: number } {
-  const context_usage_pct = number('context_usage_pct');
-  return context_usage_pct === undefined ? {} : { context_usage_pct };
-}
-
-function tokenUsage({ number }: ToolQuery): { readonly estimated_tokens_used?: number } {
-  const estimated_tokens_used = number('estimated_tokens_used');
-  return estimated_tokens_used === undefined ? {} : { estimated_tokens_used };
-}
+/** The session caller of a token. */
+export const toSessionCaller = ({
+  actor,
+  role,
+}: Principal): { readonly actor: string; readonly role: SessionRole } => ({ actor, role: toSessionRole(role) });
 
 /** @internal The session tools of one agent. */
 export function createSessionTools(

@@ -1,6 +1,6 @@
 import { nameBoth } from '../../../core/contract/entry-name.js';
 import { RunError } from '../../../core/errors.js';
-import { readDecisionsAt } from '../entry-decisions.js';
+import { readDecisionsAt } from '../decision-fold.js';
 import { UNDECIDABLE, type PolicyAnswer, type RecordedDecision } from '../recorded-decision.js';
 import { explain, type Explanation } from '../explain.js';
 import type { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
@@ -30,8 +30,8 @@ export const policyExplain: CliCommand = {
     const explained = decisions.map(explain);
     const paint = createPainter(io.colours);
     for (const [i, each] of explained.entries()) {
-      const own = args.flag('json') ? jsonLine(toPlainExplanation(each)) : textOf(each, paint);
-      await io.stdout.write(i === 0 || args.flag('json') ? own : `\n${own}`);
+      const own = args.values.json ? jsonLine(toPlainExplanation(each)) : textOf(each, paint);
+      await io.stdout.write(i === 0 || args.values.json ? own : `\n${own}`);
     }
     return 0;
   },

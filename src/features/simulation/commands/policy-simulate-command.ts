@@ -15,8 +15,8 @@ import {
   type Simulation,
 } from '../simulate.js';
 import { rootRunIdOf } from '../../../core/contract/run/run-context.js';
-import { commandUsageError } from '../../../interfaces/cli/arguments.js';
-import type { CommandArguments, CliCommand } from '../../../interfaces/cli/command.js';
+import { defineCommand, type CliCommand } from '../../../interfaces/cli/command.js';
+import type { OptionType } from '../../../interfaces/cli/option-types.js';
 import {
   findContractFolder,
   loadContract,
@@ -46,8 +46,17 @@ const COLOURS = {
   undecidable: 'magenta',
 } as const;
 
+/** Kinds of changes, separated by commas. */
+const KINDS_TYPE: OptionType<readonly FlipKind[]> = {
+  takes: `${FLIP_KINDS.join(', ')} or any`,
+  parse: (text) => {
+    const kinds = text.split(',').map((word) => FLIP_KINDS.filter((kind) => word === 'any' || word === kind));
+    return kinds.some((found) => found.length === 0) ? undefined : kinds.flat();
+  },
+};
+
 /** `turnpike policy simulate`: computes recorded decisions again under another policy. */
-export const policySimulate: CliCommand = {
+export const policySimulate: CliCommand = defineCommand({
   name: 'policy simulate',
   access: 'read',
   summary: 'Evaluate every recorded decision again under another policy; list those that change',
@@ -56,6 +65,7 @@ export const policySimulate: CliCommand = {
     {
       name: 'fail-on',
       value: 'KINDS',
+      type: KINDS_TYPE,
       help: 'exit 1 for a change of these kinds: new-allow, new-deny, stricter, less-strict, other-rule; or any',
     },
   ],
@@ -67,12 +77,11 @@ export const policySimulate: CliCommand = {
     'then the counts.',
   ],
   async run(args, io) {
-    const kinds = parseFlipKinds(args);
+    const { failOn: kinds = [], json } = args.values;
     const contract = findContractFolder(args, io);
     const policies = new PolicyByCatalogue(await loadContract(contract, io));
     const groups = new FindingGroups(PLACES_SHOWN);
     const findings: SimulationFinding[] = [];
-    const json = args.flag('json');
     const [run_id] = args.operands;
     const tree_id = run_id === undefined ? undefined : rootRunIdOf(run_id);
     const summary = await withLedger(args, io, ({ reader }) =>
@@ -95,19 +104,7 @@ export const policySimulate: CliCommand = {
     if (kinds.some((kind) => summary.flips[kind] > 0)) return 1;
     return isWhole(summary) ? 0 : 4;
   },
-};
-
-/** @throws UsageError for an unknown kind of change */
-function parseFlipKinds(args: CommandArguments): readonly FlipKind[] {
-  const text = args.text('fail-on');
-  if (text === undefined) return [];
-  return text.split(',').flatMap((word) => {
-    if (word === 'any') return FLIP_KINDS;
-    const kind = FLIP_KINDS.find((known) => known === word);
-    if (kind === undefined) throw commandUsageError(policySimulate, `--fail-on takes ${FLIP_KINDS.join(', ')} or any`);
-    return [kind];
-  });
-}
+});
 
 /** One policy, checked against the registrations of each run tree. */
 class PolicyByCatalogue {

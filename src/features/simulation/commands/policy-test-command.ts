@@ -5,7 +5,7 @@ import { formatFinding } from '../../../core/policy/files/check-policy.js';
 import { readPolicyTests } from '../policy-test-file.js';
 import { runPolicyTest, type TestDecision } from '../policy-test.js';
 import { asNamedPerson } from '../../../runtime/agents/caller-input.js';
-import type { CliCommand } from '../../../interfaces/cli/command.js';
+import { defineCommand, type CliCommand } from '../../../interfaces/cli/command.js';
 import type { Io } from '../../../interfaces/cli/io.js';
 import {
   findContractFolder,
@@ -14,14 +14,13 @@ import {
   REGISTRATIONS_OPTION,
   requireValidPolicy,
 } from '../../../interfaces/cli/options/folders.js';
-import { junitText, type JunitTest } from './junit-text.js';
 import { countText, createPainter, escapeText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
 
 const FILES_MAX = 64;
 const FILE_BYTES_MAX = 1_048_576;
 
 /** `turnpike policy test`: runs decision tables against a policy. */
-export const policyTest: CliCommand = {
+export const policyTest: CliCommand = defineCommand({
   name: 'policy test',
   access: 'none',
   summary: 'Run decision tables: for each request, whether policy decides as expected',
@@ -46,15 +45,16 @@ export const policyTest: CliCommand = {
       })),
     );
     const failed = results.filter(({ differences }) => differences.length > 0).length;
-    if (args.flag('junit')) await io.stdout.write(junitText('policy', results.map(toJunit)));
-    else if (args.flag('json')) for (const result of results) await io.stdout.write(jsonLine(result));
+    const { junit, json } = args.values;
+    if (junit) await io.stdout.write(junitText(results));
+    else if (json) for (const result of results) await io.stdout.write(jsonLine(result));
     else {
       for (const result of results) await io.stdout.write(textOf(result, io));
       await io.stdout.write(`${countText(results.length - failed, 'test')} passed, ${failed} failed\n`);
     }
     return failed === 0 ? 0 : 1;
   },
-};
+});
 
 function readTests(file: string, io: Io) {
   const bytes = readSmallFile(resolve(io.cwd, file), { bytesMax: FILE_BYTES_MAX });
@@ -72,8 +72,6 @@ interface Result {
   readonly differences: readonly string[];
 }
 
-const toJunit = ({ file, line, name, differences }: Result): JunitTest => ({ file, line, name, failures: differences });
-
 function textOf({ file, line, name, decided, differences }: Result, io: Io): string {
   const paint = createPainter(io.colours);
   const mark = differences.length === 0 ? paint('✓', 'green') : paint('✗', 'red');
@@ -86,3 +84,35 @@ function decidedText({ decision, rule, quorum, roles, errors = [] }: TestDecisio
   const why = errors.length === 0 ? '' : `: ${errors.join('; ')}`;
   return rule === null ? decision : `${decision} (${rule}${why})`;
 }
+
+/** The results as JUnit XML, which CI systems read. */
+function junitText(results: readonly Result[]): string {
+  const failed = results.filter(({ differences }) => differences.length > 0).length;
+  return [
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    `<testsuites><testsuite name="policy" tests="${results.length}" failures="${failed}">`,
+    ...results.map(testCaseXml),
+    '</testsuite></testsuites>',
+    '',
+  ].join('\n');
+}
+
+function testCaseXml({ file, line, name, differences }: Result): string {
+  const head = `<testcase classname="${escapeXml(file)}" name="${escapeXml(name)}" file="${escapeXml(file)}" line="${line}"`;
+  if (differences.length === 0) return `${head}/>`;
+  return `${head}><failure message="${escapeXml(differences.join('; '))}"/></testcase>`;
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&apos;',
+};
+
+/** XML 1.0 has no control characters, not even escaped ones. */
+const escapeXml = (text: string): string =>
+  text
+    .replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, '\ufffd')
+    .replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);

@@ -7,8 +7,7 @@ import type { DecisionViews } from '../../../interfaces/inspector/added-views.js
 import type { LedgerView } from '../../../interfaces/inspector/ledger-view.js';
 import { entryAt } from '../../../interfaces/inspector/step-story.js';
 import { UNDECIDABLE, type PolicyAnswer, type RecordedDecision } from '../recorded-decision.js';
-import { decisionsIn } from '../decision-fold.js';
-import { readDecisionsAt } from '../entry-decisions.js';
+import { decisionsIn, readDecisionsAt } from '../decision-fold.js';
 import { explainWithPauses } from '../explain.js';
 import { coverageOf } from '../policy-coverage.js';
 

@@ -4,7 +4,6 @@
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { ActionNotExecutedError } from '../../../core/errors.js';
-import { LineBuffer } from './line-buffer.js';
 
 /** How long the child may take to exit by itself, and again after SIGTERM, in ms. */
 const END_MS = 1_000;
@@ -21,14 +20,14 @@ const SECRET_CHARS_MIN = 6;
 /** Environment variables that every child gets; others must be named. */
 const ENVIRONMENT = ['PATH', 'HOME', 'LANG'];
 
-export interface ChildOptions {
+interface ChildOptions {
   readonly argv: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly lineBytesMax: number;
 }
 
-export interface LineListener {
+interface LineListener {
   onLine(text: string): void;
   /** Called once, when the child can neither send nor receive any more. */
   onEnd(): void;
@@ -197,4 +196,55 @@ function addExitKill(kill: () => void): void {
 function removeExitKill(kill: () => void): void {
   exitKills.delete(kill);
   if (exitKills.size === 0) process.off('exit', killAll);
+}
+
+const LINE_FEED = 0x0a;
+const BYTES_FIRST = 65_536;
+
+/**
+ * Splits untrusted bytes into lines of text, with a limit for a line without an end. The line feed at the end of a line
+ * is removed.
+ */
+export class LineBuffer {
+  readonly #bytesMax: number;
+  readonly #decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+  #bytes = Buffer.allocUnsafe(BYTES_FIRST);
+  #length = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  /** The lines that end in this piece, in order. @throws if a line is too long or not UTF-8 */
+  push(piece: Uint8Array): readonly string[] {
+    const lines: string[] = [];
+    let from = 0;
+    for (let end = piece.indexOf(LINE_FEED); end !== -1; end = piece.indexOf(LINE_FEED, from)) {
+      this.#append(piece.subarray(from, end));
+      lines.push(this.takeRest());
+      from = end + 1;
+    }
+    this.#append(piece.subarray(from));
+    return lines;
+  }
+
+  /** Returns and removes the text after the last line feed. @throws if it is not UTF-8 */
+  takeRest(): string {
+    const text = this.#decoder.decode(this.#bytes.subarray(0, this.#length));
+    this.#length = 0;
+    return text;
+  }
+
+  /** Copies the piece; doubles the buffer when it is full, so that single bytes cost no more than large pieces. */
+  #append(piece: Uint8Array): void {
+    const length = this.#length + piece.length;
+    if (length > this.#bytesMax) throw new Error(`a message has more than ${this.#bytesMax} bytes`);
+    if (length > this.#bytes.length) {
+      const larger = Buffer.allocUnsafe(Math.min(this.#bytesMax, Math.max(length, this.#bytes.length * 2)));
+      this.#bytes.copy(larger, 0, 0, this.#length);
+      this.#bytes = larger;
+    }
+    this.#bytes.set(piece, this.#length);
+    this.#length = length;
+  }
 }

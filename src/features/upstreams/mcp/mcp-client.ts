@@ -33,7 +33,6 @@ import { ChildLines, childEnvironment } from './child-lines.js';
 import { readToken } from '../../../system/environment.js';
 import { HttpMessages, parseServerUrl } from './http-messages.js';
 import { IDEMPOTENCY_KEY } from '../../../core/contract/idempotency-key.js';
-import { UnsolicitedLimit } from './unsolicited-limit.js';
 
 const MESSAGE_BYTES_MAX = 8_388_608;
 /** Limit of unsolicited text in ten seconds; one message may be longer, because the time to read it limits it too. */
@@ -398,3 +397,35 @@ const ANY_RESULT: StandardSchemaV1<JsonObject> = {
     validate: (value) => (isJsonObject(value) ? { value: value } : { issues: [{ message: 'not an object' }] }),
   },
 };
+
+// Reading a message costs far more than sending it, and this process serves other runs too. So both the number and the
+// size of unsolicited messages count.
+const MESSAGES_MAX = 1_000;
+const WITHIN_MS = 10_000;
+
+/** Counts notifications, requests, stray responses and lines that are not messages, within a time window. */
+class UnsolicitedLimit {
+  readonly #charsMax: number;
+  #messages = 0;
+  #chars = 0;
+  #since = 0;
+
+  constructor(charsMax: number) {
+    this.#charsMax = charsMax;
+  }
+
+  get isExceeded(): boolean {
+    return this.#messages > MESSAGES_MAX || this.#chars > this.#charsMax;
+  }
+
+  count(text: string): void {
+    const now = performance.now();
+    if (now - this.#since > WITHIN_MS) {
+      this.#messages = 0;
+      this.#chars = 0;
+      this.#since = now;
+    }
+    this.#messages += 1;
+    this.#chars += text.length;
+  }
+}

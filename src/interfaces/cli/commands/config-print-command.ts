@@ -5,7 +5,7 @@ import {
   type ConfigurationKey,
   type ConfigurationValue,
 } from '../../../host/configuration/configuration-key.js';
-import { NO_OPERANDS, type CliCommand } from '../command.js';
+import { defineCommand, NO_OPERANDS, type CliCommand } from '../command.js';
 import { configurationKeys } from '../configuration/command-keys.js';
 import { readConfiguration } from '../configuration/read-configuration.js';
 import { displayPath } from '../options/folders.js';
@@ -13,27 +13,29 @@ import type { Io } from '../io.js';
 import { escapeText, jsonLine, table } from '../text/terminal.js';
 
 /** `turnpike config print`: every key that is set, its value, and where it is set. */
-export const configPrint = (commands: () => readonly CliCommand[]): CliCommand => ({
-  name: 'config print',
-  access: 'none',
-  summary: 'Print the configuration, with the origin of each value',
-  operands: NO_OPERANDS,
-  options: [{ name: 'all', help: 'also the keys that are not set' }],
-  notes: [
-    'The origin of a value is a line of the configuration file, or a variable. A variable wins over the file, and an',
-    'option on the command line wins over both. Passwords in URLs are hidden.',
-  ],
-  async run(args, io) {
-    const keys = configurationKeys(commands());
-    const configuration = readConfiguration(keys, args.text('config'), io);
-    const rows = keys.map((key) => rowOf(key, configuration)).filter(({ value }) => value !== null || args.flag('all'));
-    if (args.flag('json')) for (const row of rows) await io.stdout.write(jsonLine(row));
-    else await io.stdout.write(rowsText(rows, io));
-    for (const variable of configuration.ignored)
-      await io.stderr.writeLine(`ignored: ${escapeText(variable)} is not a variable of this program`);
-    return 0;
-  },
-});
+export const configPrint = (commands: () => readonly CliCommand[]): CliCommand =>
+  defineCommand({
+    name: 'config print',
+    access: 'none',
+    summary: 'Print the configuration, with the origin of each value',
+    operands: NO_OPERANDS,
+    options: [{ name: 'all', help: 'also the keys that are not set' }],
+    notes: [
+      'The origin of a value is a line of the configuration file, or a variable. A variable wins over the file, and an',
+      'option on the command line wins over both. Passwords in URLs are hidden.',
+    ],
+    async run(args, io) {
+      const keys = configurationKeys(commands());
+      const { config, all, json } = args.values;
+      const configuration = readConfiguration(keys, config, io);
+      const rows = keys.map((key) => rowOf(key, configuration)).filter(({ value }) => value !== null || all);
+      if (json) for (const row of rows) await io.stdout.write(jsonLine(row));
+      else await io.stdout.write(rowsText(rows, io));
+      for (const variable of configuration.ignored)
+        await io.stderr.writeLine(`ignored: ${escapeText(variable)} is not a variable of this program`);
+      return 0;
+    },
+  });
 
 interface Row {
   readonly key: string;

@@ -4,49 +4,79 @@ import { PIN_MANIFEST } from '../../../home/policy/manifest-policy-source.js';
 import { createHome, isVacant } from '../../../home/home.js';
 import { readPrivateLine } from '../../../stores/keys/key-file.js';
 import { generateLedgerKey } from '../../../home/ledger-key.js';
-import { commandUsageError } from '../arguments.js';
 import { createContract } from '../create-contract.js';
+import { PATH_TYPE } from '../option-types.js';
 import { importWithPackage } from '../import-with-package.js';
-import { NO_OPERANDS, type CommandArguments, type CliCommand } from '../command.js';
+import { defineCommand, NO_OPERANDS, type CliCommand, type ArgumentsOf, type CommandOption } from '../command.js';
 import { CONTRACT_DEFAULT, displayPath, HOME_DEFAULT, homeOf } from '../options/folders.js';
 import { SCHEMA_DEFAULT } from '../store/shared-home.js';
 import { type Io } from '../io.js';
 import {
   NEXT_COMMANDS,
-  parseTemplate,
   TEMPLATE_DEFAULT,
+  TEMPLATE_TYPE,
   TEMPLATES,
   writeExample,
   type ExampleFile,
   type ExamplePlaces,
   type TemplateName,
 } from '../templates.js';
-import { escapeText, jsonLine } from '../text/terminal.js';
+import { escapeLines, jsonLine } from '../text/terminal.js';
 
-const STORE_ONLY_OPTIONS = ['schema', 'keys', 'sandbox', 'volume'] as const;
+const OPTIONS = [
+  {
+    name: 'template',
+    value: 'NAME',
+    type: TEMPLATE_TYPE,
+    default: TEMPLATE_DEFAULT,
+    help: `the starter policy and example: ${Object.keys(TEMPLATES).join(', ')} (default ${TEMPLATE_DEFAULT})`,
+  },
+  { name: 'ledger-key', value: 'FILE', help: 'sign checkpoints with the private key in FILE instead of a new one' },
+  { name: 'ledger-name', value: 'NAME', help: 'the name of the log in its checkpoints, e.g. example.org/turnpike' },
+  { name: 'store', value: 'URL', help: 'store the ledger in this PostgreSQL database, for one or more workers' },
+  {
+    name: 'schema',
+    value: 'NAME',
+    default: SCHEMA_DEFAULT,
+    needs: 'store',
+    help: `with --store: the schema of its tables (default ${SCHEMA_DEFAULT})`,
+  },
+  {
+    name: 'keys',
+    value: 'DIR',
+    type: PATH_TYPE,
+    needs: 'store',
+    help: 'with --store: the key folder that workers share (default: in the home)',
+  },
+  {
+    name: 'sandbox',
+    value: 'DIR',
+    type: PATH_TYPE,
+    needs: 'store',
+    help: 'with --store: the sandbox that workers share (default: in the home)',
+  },
+  { name: 'volume', value: 'NAME', needs: 'store', help: 'with --store: the name of the sandbox volume' },
+  {
+    name: 'unsafe-shared',
+    needs: 'store',
+    help: 'with --store: accept a volume on a network file system; danger: see the guide',
+  },
+  {
+    name: 'without-volume',
+    needs: 'store',
+    help: 'with --store: join without the volume; other workers execute the steps',
+  },
+] as const satisfies readonly CommandOption[];
+
+type InitArguments = ArgumentsOf<typeof OPTIONS>;
 
 /** `turnpike init`: creates a home directory and a contract folder to edit. */
-export const init: CliCommand = {
+export const init: CliCommand = defineCommand({
   name: 'init',
   access: 'write',
   summary: 'Create a home directory, and a contract folder to edit',
   operands: NO_OPERANDS,
-  options: [
-    {
-      name: 'template',
-      value: 'NAME',
-      help: `the starter policy and example: ${Object.keys(TEMPLATES).join(', ')} (default ${TEMPLATE_DEFAULT})`,
-    },
-    { name: 'ledger-key', value: 'FILE', help: 'sign checkpoints with the private key in FILE instead of a new one' },
-    { name: 'ledger-name', value: 'NAME', help: 'the name of the log in its checkpoints, e.g. example.org/turnpike' },
-    { name: 'store', value: 'URL', help: 'store the ledger in this PostgreSQL database, for one or more workers' },
-    { name: 'schema', value: 'NAME', help: `with --store: the schema of its tables (default ${SCHEMA_DEFAULT})` },
-    { name: 'keys', value: 'DIR', help: 'with --store: the key folder that workers share (default: in the home)' },
-    { name: 'sandbox', value: 'DIR', help: 'with --store: the sandbox that workers share (default: in the home)' },
-    { name: 'volume', value: 'NAME', help: 'with --store: the name of the sandbox volume' },
-    { name: 'unsafe-shared', help: 'with --store: accept a volume on a network file system; danger: see the guide' },
-    { name: 'without-volume', help: 'with --store: join without the volume; other workers execute the steps' },
-  ],
+  options: OPTIONS,
   notes: [
     ...Object.entries(TEMPLATES).map(([name, use]) => `  ${name.padEnd(9)}  ${use}`),
     'The contract folder is a pinned copy of the policy of a template. If either folder exists and is not empty, the',
@@ -57,35 +87,30 @@ export const init: CliCommand = {
   ],
   async run(args, io) {
     const { home } = homeOf(args, io);
-    const contract = resolve(io.cwd, args.text('contract') ?? CONTRACT_DEFAULT);
-    const store = args.text('store');
+    const contract = resolve(io.cwd, args.values.contract ?? CONTRACT_DEFAULT);
+    const { store, template, json } = args.values;
     if (store !== undefined) {
       const { initStore } = await importWithPackage('pg', () => import('../store/init-store.js'));
-      return initStore({ home, contract, url: store, key: readLedgerKey(args, io) }, args, io);
+      return initStore({ home, contract, url: store, key: readLedgerKey(args, io) }, args.values, io);
     }
-    for (const name of STORE_ONLY_OPTIONS)
-      if (args.text(name) !== undefined) throw commandUsageError(init, `--${name} needs --store`);
-    for (const name of ['without-volume', 'unsafe-shared'])
-      if (args.flag(name)) throw commandUsageError(init, `--${name} needs --store`);
     for (const folder of [home, contract]) {
       if (!isVacant(folder))
         throw usageError(`${folder} is not empty, and nothing was created: name another folder, or use it as it is`);
     }
-    const template = parseTemplate(args.text('template'));
     const key = readLedgerKey(args, io);
     await createContract(contract, template, () => createHome(home, key));
     const shown = { home: displayPath(home, io), contract: displayPath(contract, io) };
     const created = { ...shown, template, files: await writeExample(template, io.cwd, shown) };
-    await io.stdout.write(args.flag('json') ? jsonLine(created) : escapeLines(welcomeLines(created)));
+    await io.stdout.write(json ? jsonLine(created) : escapeLines(welcomeLines(created)));
     return 0;
   },
-};
+});
 
 /** @throws UsageError if both a name and a key are given, and for an invalid name */
-function readLedgerKey(args: CommandArguments, io: Io): string | undefined {
-  const [file, name] = [args.text('ledger-key'), args.text('ledger-name')];
+function readLedgerKey({ values, usageError: error }: InitArguments, io: Io): string | undefined {
+  const { ledgerKey: file, ledgerName: name } = values;
   if (file === undefined) return name === undefined ? undefined : generateLedgerKey(name);
-  if (name !== undefined) throw commandUsageError(init, 'the key contains the name of the log: omit --ledger-name');
+  if (name !== undefined) throw error('the key contains the name of the log: omit --ledger-name');
   const key = readPrivateLine(resolve(io.cwd, file));
   if (key === null) throw usageError(`${file} does not exist`);
   return key;
@@ -130,5 +155,3 @@ function welcomeLines({ home, contract, template, files }: Created): readonly st
 /** A path as one word of a shell command. */
 const quoteForShell = (path: string): string =>
   /^[\w./-]+$/u.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
-
-const escapeLines = (lines: readonly string[]): string => lines.map((line) => `${escapeText(line)}\n`).join('');

@@ -11,7 +11,7 @@ export const version: CliCommand = {
   options: [],
   async run(args, io) {
     const turnpike = readPackageVersion();
-    await io.stdout.write(args.flag('json') ? jsonLine({ turnpike, node: process.version }) : `turnpike ${turnpike}\n`);
+    await io.stdout.write(args.values.json ? jsonLine({ turnpike, node: process.version }) : `turnpike ${turnpike}\n`);
     return 0;
   },
 };

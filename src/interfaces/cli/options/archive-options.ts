@@ -18,29 +18,29 @@ import {
 import { openEvidence } from '../../../runtime/ledger/open-evidence.js';
 import { countLines } from '../../../runtime/ledger/count-reads.js';
 import { readLedgerVerifier } from '../../../home/ledger-key.js';
-import type { CommandArguments, CommandOption } from '../command.js';
+import type { ArgumentsOf, CommandOption } from '../command.js';
 import { homeOf, type OpenLedger } from './folders.js';
 import { type Io } from '../io.js';
 import { progressFor } from '../progress-bar.js';
 import { escapeText } from '../text/terminal.js';
 
-export const ARCHIVE_OPTION: CommandOption = {
+export const ARCHIVE_OPTION = {
   name: 'archive',
   value: 'FILE',
   multiple: true,
   help: 'also read this output of `ledger archive`; may be repeated',
-};
+} as const satisfies CommandOption;
 
 /**
  * Opens the archives that the arguments name, with the key of the home, for `work`.
  * @throws LedgerError LEDGER_TAMPERED for an incomplete archive or one of another key; UsageError
  */
 export async function withOpenArchives<T>(
-  args: CommandArguments,
+  args: ArgumentsOf<readonly [typeof ARCHIVE_OPTION]>,
   io: Io,
   work: (archives: readonly OpenedArchive[]) => Promise<T>,
 ): Promise<T> {
-  const names = args.list(ARCHIVE_OPTION.name);
+  const names = args.values.archive;
   const key = names.length === 0 ? null : readLedgerVerifier(homeOf(args, io).ledgerKey);
   if (names.length > 0 && key === null)
     throw usageError('this home directory has no ledger key, so it has no archives');

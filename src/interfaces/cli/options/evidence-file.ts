@@ -20,7 +20,7 @@ import { escapeText } from '../text/terminal.js';
 const KEY_BYTES_MAX = 1_024;
 
 /** The key that must have signed, and where the keys are that it has replaced or that have replaced it. */
-export const KEY_OPTIONS: readonly CommandOption[] = [
+export const KEY_OPTIONS = [
   {
     name: 'key',
     value: 'KEY',
@@ -31,7 +31,7 @@ export const KEY_OPTIONS: readonly CommandOption[] = [
     value: 'FILE',
     help: 'key-history.list of the key folder: also accept earlier and later keys of this log',
   },
-];
+] as const satisfies readonly CommandOption[];
 
 /**
  * The key of `--key`, or null if it was not given.

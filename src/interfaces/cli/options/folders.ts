@@ -41,7 +41,7 @@ export const CONTRACT_DEFAULT = 'contract';
 
 /** The home directory that the arguments name, whether it exists or not. */
 export const homeOf = (args: CommandArguments, io: Io): HomePaths =>
-  locateHome(resolve(io.cwd, args.text('home') ?? HOME_DEFAULT));
+  locateHome(resolve(io.cwd, args.values.home ?? HOME_DEFAULT));
 
 /** A contract folder, and whether the user chose it, by option or by a folder in the working directory. */
 export interface ContractFolder {
@@ -50,14 +50,11 @@ export interface ContractFolder {
 }
 
 export function findContractFolder(args: CommandArguments, io: Io): ContractFolder {
-  const option = args.text('contract');
+  const option = args.values.contract;
   if (option !== undefined) return { path: resolve(io.cwd, option), isChosen: true };
   const here = resolve(io.cwd, CONTRACT_DEFAULT);
   return existsSync(here) ? { path: here, isChosen: true } : { path: shippedContract(), isChosen: false };
 }
-
-/** The option with which `withLedger` may store replay points; without it, it changes no file. */
-export const STORE_POINTS = 'store-points';
 
 /** What a progress bar says while a ledger is read. */
 const READING = 'reading the ledger';
@@ -69,12 +66,13 @@ export interface OpenLedger extends HomeStores {
 
 /**
  * Opens the ledger of a home directory for reading, also while another process writes to it, and closes it after
- * `work`. Changes no file of the home directory, except with the option `STORE_POINTS`.
+ * `work`. Changes no file of the home directory, unless it may store replay points.
  */
 export async function withLedger<T>(
   args: CommandArguments,
   io: Io,
   work: (ledger: OpenLedger) => Promise<T>,
+  { storePoints = false }: { readonly storePoints?: boolean } = {},
 ): Promise<T> {
   const home = homeOf(args, io);
   const shared = findSharedHome(home, args);
@@ -84,7 +82,7 @@ export async function withLedger<T>(
   const { externalHeadStore } = opened;
   const store = countReads(opened.store, progress, { label: READING });
   const lockOf = shared === null ? home.ledger : folderLockOf(home.state);
-  const history = args.flag(STORE_POINTS) ? sqliteHistoryCache(home.history) : historyReader(home.history, lockOf);
+  const history = storePoints ? sqliteHistoryCache(home.history) : historyReader(home.history, lockOf);
   try {
     return await work({ store, externalHeadStore, reader: new LedgerReader(store, externalHeadStore, { history }) });
   } finally {
@@ -110,11 +108,11 @@ export interface LoadedPolicy {
 }
 
 /** The registrations of a service, for a policy that lists its actions, tools or targets. */
-export const REGISTRATIONS_OPTION: CommandOption = {
+export const REGISTRATIONS_OPTION = {
   name: 'registrations',
   value: 'FILE',
   help: 'JSON of what the service registers (default: what the ledger has registered)',
-};
+} as const satisfies CommandOption;
 
 /**
  * What services register: the file that the arguments or the configuration name, or what the ledger has registered.

@@ -9,8 +9,8 @@ import { openCheckpoint, type Checkpoint } from '../../../core/ledger/proof/chec
 import { NOTE_BYTES_MAX, type NoteVerifier } from '../../../core/ledger/proof/signed-note.js';
 import { readLedgerVerifier } from '../../../home/ledger-key.js';
 import { explainFork } from '../../../runtime/ledger/recorded-restores.js';
-import { commandUsageError, quoteArgument } from '../arguments.js';
-import type { CliCommand, CommandArguments } from '../command.js';
+import { quoteArgument } from '../arguments.js';
+import type { CommandArguments } from '../command.js';
 import type { Io } from '../io.js';
 import { homeOf, type OpenLedger } from './folders.js';
 
@@ -21,14 +21,14 @@ export interface OwnCheckpoint {
 }
 
 /** The checkpoint in a file. @throws UsageError unless the key of this ledger has signed it */
-export function readOwnCheckpoint(file: string, command: CliCommand, args: CommandArguments, io: Io): OwnCheckpoint {
+export function readOwnCheckpoint(file: string, args: CommandArguments, io: Io): OwnCheckpoint {
   const path = resolve(io.cwd, file);
   const note = readSmallFile(path, { bytesMax: NOTE_BYTES_MAX });
   if (note === null) throw usageError(`${path} does not exist`);
   const key = readLedgerVerifier(homeOf(args, io).ledgerKey);
   const older = key === null ? null : openCheckpoint(note, key);
   if (key !== null && older !== null) return { older, note: Buffer.from(note).toString('utf8'), key };
-  throw commandUsageError(command, `${quoteArgument(file)} is not a checkpoint signed with the key of this ledger`);
+  throw args.usageError(`${quoteArgument(file)} is not a checkpoint signed with the key of this ledger`);
 }
 
 /**

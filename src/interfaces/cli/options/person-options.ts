@@ -7,41 +7,31 @@ import type { RunStarter, HighRiskRun } from '../../../runtime/high-risk-options
 import { OPERATOR_DEFAULTS, type Operator } from '../../../runtime/operator-acts.js';
 import { parseScope } from '../agent-command.js';
 import { commandUsageError } from '../arguments.js';
-import type { CommandArguments, CliCommand, ExitCode, CommandOption } from '../command.js';
+import type { CliCommand, ArgumentsOf, CommandArguments, CommandOption, ExitCode, OptionValues } from '../command.js';
 import type { Io } from '../io.js';
 import { escapeText, jsonLine } from '../text/terminal.js';
 
 /** The person who runs the command. */
-export const PERSON_OPTIONS: readonly CommandOption[] = [
+export const PERSON_OPTIONS = [
   { name: 'actor', value: 'NAME', required: true, help: 'your name, for the audit; 3 to 120 characters' },
   { name: 'role', value: 'ID', required: true, help: 'your role' },
-];
-
-/** The same for a command that needs a person only sometimes. */
-export const OPTIONAL_PERSON_OPTIONS: readonly CommandOption[] = PERSON_OPTIONS.map((option) => ({
-  ...option,
-  required: false,
-}));
+] as const satisfies readonly CommandOption[];
 
 /** The person who requests an act on the ledger, which policy decides. */
-export const OPERATOR_OPTIONS: readonly CommandOption[] = [
+export const OPERATOR_OPTIONS = [
   { name: 'actor', value: 'NAME', required: true, help: 'your name, for the audit; 3 to 120 characters' },
   { name: 'role', value: 'ID', help: `your role (default: ${OPERATOR_DEFAULTS.role})` },
   { name: 'lane', value: 'ID', help: `the lane, if policy limits this act (default: ${OPERATOR_DEFAULTS.lane})` },
   { name: 'approved', value: 'RUN', help: 'the run of your earlier request, which people have approved since' },
-];
+] as const satisfies readonly CommandOption[];
 
-/** @param actor the name if the command line has none; absent: the option is required */
-export function parseOperator(command: CliCommand, args: CommandArguments, actor?: string): Operator {
-  const [role, lane, approved] = [args.text('role'), args.text('lane'), args.text('approved')];
-  return {
-    actor: args.text('actor') ?? actor ?? requireOption(command, args, 'actor'),
-    ...omitUndefined({ role, lane, approved }),
-  };
-}
+export const operatorOf = ({ actor, role, lane, approved }: OptionValues<typeof OPERATOR_OPTIONS>): Operator => ({
+  actor,
+  ...omitUndefined({ role, lane, approved }),
+});
 
 /** The person who starts a promotion or an export, its case and its lane. */
-export const STARTER_OPTIONS: readonly CommandOption[] = [
+export const STARTER_OPTIONS = [
   { name: 'case', value: 'ID', required: true, help: 'the case' },
   ...PERSON_OPTIONS,
   { name: 'lane', value: 'ID', help: 'the lane (default: the lane of the shipped policy for this operation)' },
@@ -52,7 +42,14 @@ export const STARTER_OPTIONS: readonly CommandOption[] = [
     help: 'a further scope field that the lane requires; may be repeated',
   },
   { name: 'correlation', value: 'ID', help: 'the correlation id of this run (default: a new id)' },
-];
+] as const satisfies readonly CommandOption[];
+
+/** @throws UsageError for an invalid scope field */
+export function starterOf(args: ArgumentsOf<typeof STARTER_OPTIONS>): RunStarter {
+  const { case: case_id, actor, role, lane, correlation } = args.values;
+  const scope = parseScope(args, args.values.scope);
+  return { case: case_id, actor, role, ...omitUndefined({ lane, correlation, scope }) };
+}
 
 /** The value of an option that its command requires. @throws UsageError */
 export function requireOption(command: CliCommand, args: CommandArguments, name: string): string {
@@ -66,15 +63,11 @@ export const parsePerson = (command: CliCommand, args: CommandArguments): Pick<R
   role: requireOption(command, args, 'role'),
 });
 
-export function parseStarter(command: CliCommand, args: CommandArguments): RunStarter {
-  const [lane, correlation] = [args.text('lane'), args.text('correlation')];
-  const scope = parseScope(command, args.list('scope'));
-  return {
-    case: requireOption(command, args, 'case'),
-    ...parsePerson(command, args),
-    ...omitUndefined({ lane, correlation, scope: scope ?? undefined }),
-  };
-}
+/** The same as `operatorOf`, for a command whose options are not typed. */
+export const parseOperator = (command: CliCommand, args: CommandArguments): Operator => ({
+  actor: requireOption(command, args, 'actor'),
+  ...omitUndefined({ role: args.text('role'), lane: args.text('lane'), approved: args.text('approved') }),
+});
 
 /**
  * Reports the end of a run that was started, or that it waits for approval.
@@ -82,7 +75,7 @@ export function parseStarter(command: CliCommand, args: CommandArguments): RunSt
  */
 export async function reportHighRiskRun(run: HighRiskRun, args: CommandArguments, io: Io): Promise<ExitCode> {
   const { run_id, digest } = run;
-  const json = args.flag('json');
+  const json = args.values.json;
   if (!json) await io.stdout.write(`${escapeText(run_id)}\n`);
   if (digest !== null) {
     if (json) await io.stdout.write(jsonLine({ run_id, state: 'created', digest }));

@@ -1,28 +1,106 @@
-// What the commands that serve have in common: the admin listener, and what follows a failed write to the ledger.
+// What the commands that serve have in common: their network, the runs of their agents, the admin listener, what they
+// report to operators, and what follows a failed write to the ledger.
 
+import type { ServiceTelemetry } from '../../../engine/ports/telemetry.js';
 import type { TurnpikeOptions } from '../../../host/turnpike-options.js';
+import type { TlsFiles } from '../../../system/network/tls-certificate.js';
+import { winstonLog } from '../../../system/winston-log.js';
+import { usageError } from '../../../core/errors.js';
 import type { AdminServer } from '../../http/admin/serve-admin.js';
-import { commandUsageError, parseHostPort, quoteArgument } from '../arguments.js';
-import type { CliCommand, CommandArguments, CommandOption, ExitCode } from '../command.js';
+import { parseHostPort, quoteArgument } from '../arguments.js';
+import type { ArgumentsOf, CommandArguments, CommandOption, ExitCode, OptionValues } from '../command.js';
 import type { Io } from '../io.js';
-import { withReports, type ServiceReports } from './report-options.js';
+import { integerType, PATH_TYPE, wordType } from '../option-types.js';
+import { TELEMETRY_OPTIONS } from './added-options.js';
 
-export const ADMIN_OPTION: CommandOption = {
+/** How other machines and pages reach a service safely: by which names, with a certificate of its own, or a proxy. */
+export const NETWORK_OPTIONS = [
+  { name: 'allow-host', value: 'HOST', multiple: true, help: 'accept this Host header too; may be repeated' },
+  {
+    name: 'allow-origin',
+    value: 'URL',
+    multiple: true,
+    help: 'accept requests of pages from this origin; may be repeated',
+  },
+  {
+    name: 'tls-cert',
+    value: 'FILE',
+    type: PATH_TYPE,
+    help: 'serve HTTPS with this PEM certificate; read again when the file changes',
+  },
+  { name: 'tls-key', value: 'FILE', type: PATH_TYPE, help: 'the PEM key of the certificate' },
+  {
+    name: 'trusted-proxy',
+    value: 'ADDRESS',
+    multiple: true,
+    help: 'believe X-Forwarded-For of this address or network (10.0.0.0/8); may be repeated',
+  },
+] as const satisfies readonly CommandOption[];
+
+interface ServiceNetwork {
+  readonly hosts: readonly string[];
+  readonly origins: readonly string[];
+  readonly tls: TlsFiles | null;
+  readonly trustedProxies: readonly string[];
+}
+
+/** @throws UsageError if only one of the two files is named */
+export function networkOf({
+  allowHost: hosts,
+  allowOrigin: origins,
+  tlsCert: cert,
+  tlsKey: key,
+  trustedProxy: trustedProxies,
+}: OptionValues<typeof NETWORK_OPTIONS>): ServiceNetwork {
+  if (cert === undefined && key === undefined) return { hosts, origins, tls: null, trustedProxies };
+  if (cert === undefined || key === undefined) throw usageError('--tls-cert and --tls-key belong together: name both');
+  return { hosts, origins, tls: { cert, key }, trustedProxies };
+}
+
+/** Limits the runs that an agent may begin over MCP after its runs were denied, failed or were cancelled. */
+export const NEW_RUNS_OPTION = {
+  name: 'new-runs-max',
+  value: 'N',
+  type: integerType({ takes: 'a whole number' }),
+  help: 'runs that an agent may begin after denied, failed and cancelled ones (default: any number)',
+} as const satisfies CommandOption;
+
+export const ADMIN_OPTION = {
   name: 'admin',
   value: 'HOST:PORT',
   help: 'also serve /livez, /readyz and /metrics there, without a token (port 0: any free port)',
-};
+} as const satisfies CommandOption;
 
-const REACTIONS = ['restart', 'exit'] as const;
-
-export const LEDGER_FAILURE_OPTION: CommandOption = {
+export const LEDGER_FAILURE_OPTION = {
   name: 'on-ledger-failure',
   value: 'HOW',
+  type: wordType(['restart', 'exit'], ' or '),
+  default: 'restart',
   help: 'after a failed write: restart (default) opens the ledger again, exit ends with exit code 3',
-};
+} as const satisfies CommandOption;
+
+const LEVELS = ['error', 'warn', 'info'] as const;
+
+const LOG_OPTION = {
+  name: 'log-level',
+  value: 'LEVEL',
+  help: `the least severe log lines: ${LEVELS.join(', ')} (default error)`,
+} as const satisfies CommandOption;
+
+/** The options of the services that report to operators: those of telemetry, and the level of the log. */
+export const REPORT_OPTIONS = [
+  ...(TELEMETRY_OPTIONS?.options ?? []),
+  LOG_OPTION,
+] as const satisfies readonly CommandOption[];
+
+type ServiceArguments = ArgumentsOf<readonly [typeof LEDGER_FAILURE_OPTION, typeof LOG_OPTION]>;
 
 /** A command that serves until it is stopped. */
-export interface ServiceLife extends ServiceReports {
+export interface ServiceLife {
+  /** The environment of the command, with the log of the option. */
+  readonly io: Io;
+  /** Null without a collector, unless metrics are served, and without the feature. */
+  readonly telemetry: ServiceTelemetry | null;
   /** How its Turnpike reacts to a failed write. */
   readonly reaction: Pick<TurnpikeOptions, 'restarts' | 'onLedgerFailed'>;
   /** Null without the option. */
@@ -31,36 +109,52 @@ export interface ServiceLife extends ServiceReports {
    * Aborted when the command has to end. From the first call on, a signal no longer ends the process: an opening that
    * takes long can be interrupted before.
    */
-  stop(): AbortSignal;
+  readonly stop: () => AbortSignal;
   /** Resolves when the command has to end. */
-  waitForEnd(): Promise<void>;
+  readonly waitForEnd: () => Promise<void>;
 }
+
+type ServiceReports = Pick<ServiceLife, 'io' | 'telemetry'>;
 
 /**
  * Runs a command that serves. The admin listener is there before the ledger is opened, and until it is closed.
+ * @param servesMetrics whether metrics can be collected without a collector
  * @returns 3 if the ledger has failed and the command was to end then
  * @throws UsageError for invalid options, and for an address that cannot be listened on
  */
-export function withServiceLife(
-  command: CliCommand,
-  args: CommandArguments,
-  io: Io,
+export async function withServiceLife(
+  args: ServiceArguments,
+  given: Io,
   work: (life: ServiceLife) => Promise<ExitCode>,
+  servesMetrics = args.text(ADMIN_OPTION.name) !== undefined,
 ): Promise<ExitCode> {
-  const servesMetrics = command.name === 'serve' || args.text('admin') !== undefined;
-  return withReports(args, io, servesMetrics, (reports) => live(command, args, reports, work));
+  const io = withLog(given, logOf(args, given));
+  const telemetry = (await TELEMETRY_OPTIONS?.open(args, io.log, servesMetrics)) ?? null;
+  try {
+    return await live(args, { io, telemetry }, work);
+  } finally {
+    await telemetry?.close();
+  }
+}
+
+/** The streams of `io` are opened on first use, so they are not copied. */
+const withLog = (io: Io, log: Io['log']): Io => Object.create(io, { log: { value: log, enumerable: true } }) as Io;
+
+function logOf({ values: { logLevel } }: ServiceArguments, io: Io): Io['log'] {
+  if (logLevel === undefined) return io.log;
+  const level = LEVELS.find((known) => known === logLevel);
+  if (level === undefined) throw usageError(`--log-level takes ${LEVELS.join(', ')}`);
+  return winstonLog(level);
 }
 
 async function live(
-  command: CliCommand,
-  args: CommandArguments,
+  args: ServiceArguments,
   reports: ServiceReports,
   work: (life: ServiceLife) => Promise<ExitCode>,
 ): Promise<ExitCode> {
   const { io } = reports;
-  const exits = parseReaction(command, args) === 'exit';
   const failed = new AbortController();
-  const admin = await openAdmin(command, args, io);
+  const admin = await openAdmin(args, io);
   let stopping: AbortSignal | null = null;
   const stop = (): AbortSignal => {
     if (stopping !== null) return stopping;
@@ -72,7 +166,7 @@ async function live(
     if (!stop().aborted) await new Promise((end) => stop().addEventListener('abort', end, { once: true }));
   };
   const onLedgerFailed = (): void => failed.abort();
-  const reaction = exits ? { onLedgerFailed } : ({ restarts: 'automatic' } as const);
+  const reaction = args.values.onLedgerFailure === 'exit' ? { onLedgerFailed } : ({ restarts: 'automatic' } as const);
   try {
     const code = await work({ ...reports, reaction, admin, stop, waitForEnd });
     if (!failed.signal.aborted) return code;
@@ -83,21 +177,14 @@ async function live(
   }
 }
 
-async function openAdmin(command: CliCommand, args: CommandArguments, io: Io): Promise<AdminServer | null> {
-  const text = args.text('admin');
+async function openAdmin(args: CommandArguments, io: Io): Promise<AdminServer | null> {
+  const text = args.text(ADMIN_OPTION.name);
   if (text === undefined) return null;
   const address = parseHostPort(text);
-  if (address === null) throw commandUsageError(command, `${quoteArgument(text)} is not a valid HOST:PORT`);
+  if (address === null) throw args.usageError(`${quoteArgument(text)} is not a valid HOST:PORT`);
   // Loaded here, because most commands do not need it.
   const { serveAdmin } = await import('../../http/admin/serve-admin.js');
   const admin = await serveAdmin({ ...address, log: io.log });
   await io.stderr.writeLine(`livez, readyz and metrics: ${admin.url}`);
   return admin;
-}
-
-function parseReaction(command: CliCommand, args: CommandArguments): (typeof REACTIONS)[number] {
-  const text = args.text('on-ledger-failure') ?? 'restart';
-  const reaction = REACTIONS.find((one) => one === text);
-  if (reaction !== undefined) return reaction;
-  throw commandUsageError(command, `--on-ledger-failure takes ${REACTIONS.join(' or ')}, not ${quoteArgument(text)}`);
 }

@@ -3,7 +3,7 @@
 // The order makes an interrupted command repeatable: keys, tables, volume, head file, and the file that makes the home.
 
 import { existsSync, rmSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join } from 'node:path';
 import { headFile } from '../../../stores/ledger/head-file.js';
 import { refuseNetworkFileSystem } from '../../../sandbox/files/network-file-system.js';
 import { createPostgresStore, openPostgresStore } from '../../../stores/postgres/postgres-ledger-store.js';
@@ -17,13 +17,24 @@ import { createHeadSeal, ensureLedgerKey, readLedgerSigner } from '../../../home
 import { drawId, openVolume, readVolume, writeStoreHome, type Volume } from '../../../home/store-home.js';
 import { ignoreInGit } from '../../../home/tracked-keys.js';
 import { withoutPassword } from '../../../home/hide-passwords.js';
-import type { CommandArguments, ExitCode } from '../command.js';
+import type { ExitCode } from '../command.js';
 import { createContract } from '../create-contract.js';
 import type { Io } from '../io.js';
 import { displayPath } from '../options/folders.js';
-import { parseTemplate, writeExample, type ExampleFile } from '../templates.js';
-import { escapeText, jsonLine } from '../text/terminal.js';
-import { SCHEMA_DEFAULT } from './shared-home.js';
+import { writeExample, type ExampleFile, type TemplateName } from '../templates.js';
+import { escapeLines, jsonLine } from '../text/terminal.js';
+
+/** The options of `turnpike init` for a ledger in a database. */
+interface StoreOptions {
+  readonly schema: string;
+  readonly keys: string | undefined;
+  readonly sandbox: string | undefined;
+  readonly volume: string | undefined;
+  readonly unsafeShared: boolean;
+  readonly withoutVolume: boolean;
+  readonly template: TemplateName;
+  readonly json: boolean;
+}
 
 interface NewHome {
   readonly home: string;
@@ -44,16 +55,14 @@ interface Place {
 }
 
 /** @throws UsageError if the home exists, or the ledger has other keys or another volume */
-export async function initStore(given: NewHome, args: CommandArguments, io: Io): Promise<ExitCode> {
+export async function initStore(given: NewHome, options: StoreOptions, io: Io): Promise<ExitCode> {
   const { home, contract, url, key } = given;
   if (!isVacant(home)) throw usageError(`${home} is not empty, and nothing was created: name another folder`);
-  const named = (option: string, name: string): string => resolve(io.cwd, args.text(option) ?? join(home, name));
-  const [keys, sandbox] = [keyFolder(named('keys', 'keys')), folderOf(args, named)];
-  const schema = args.text('schema') ?? SCHEMA_DEFAULT;
-  const place: Place = { url, schema, keys, sandbox, volumeName: args.text('volume') };
+  const { schema, volume: volumeName, template, unsafeShared: isUnsafe } = options;
+  const keys = keyFolder(options.keys ?? join(home, 'keys'));
+  const sandbox = sandboxOf(options, home);
+  const place: Place = { url, schema, keys, sandbox, volumeName };
   const shownUrl = withoutPassword(url);
-  const isUnsafe = args.flag('unsafe-shared');
-  const template = parseTemplate(args.text('template'));
   const isNew = !(await hasPostgresLedger(place));
   if (isNew && sandbox === null) throw usageError('the first home of a ledger has its volume: omit --without-volume');
   const { vkey, head } = await withoutRemains([home, keys.keys, sandbox], async () => {
@@ -95,7 +104,7 @@ export async function initStore(given: NewHome, args: CommandArguments, io: Io):
     '',
     'next: turnpike serve --home DIR, on as many machines as you like; turnpike cluster status shows them',
   ];
-  await io.stdout.write(args.flag('json') ? jsonLine(result) : lines.map((line) => `${escapeText(line)}\n`).join(''));
+  await io.stdout.write(options.json ? jsonLine(result) : escapeLines(lines));
   return 0;
 }
 
@@ -209,9 +218,9 @@ function compareInstallation(
 }
 
 /** @returns null with `--without-volume` @throws UsageError if the options also name a volume */
-function folderOf(args: CommandArguments, named: (option: string, name: string) => string): string | null {
-  if (!args.flag('without-volume')) return named('sandbox', 'sandbox');
-  if (args.text('sandbox') === undefined && args.text('volume') === undefined) return null;
+function sandboxOf({ withoutVolume, sandbox, volume }: StoreOptions, home: string): string | null {
+  if (!withoutVolume) return sandbox ?? join(home, 'sandbox');
+  if (sandbox === undefined && volume === undefined) return null;
   throw usageError('--without-volume joins without a volume: omit --sandbox and --volume');
 }
 

@@ -18,18 +18,18 @@ import { importWithPackage } from '../import-with-package.js';
 export const SCHEMA_DEFAULT = 'turnpike';
 
 /** The option of commands that may name the database of the home again, for example with a password. */
-export const STORE_OPTION: CommandOption = {
+export const STORE_OPTION = {
   name: 'store',
   value: 'URL',
   help: 'the PostgreSQL database of the ledger (default: the one that the home names)',
-};
+} as const satisfies CommandOption;
 
 /** Where the workers also store their heads; like `STORE_OPTION`, it may have a password. */
-export const HEADS_OPTION: CommandOption = {
+export const HEADS_OPTION = {
   name: 'heads',
   value: 'URL',
   help: 'a database of another server, where workers also store their newest heads (default: none)',
-};
+} as const satisfies CommandOption;
 
 /** A home whose ledger is in a database, and the URL to use now. */
 export interface SharedHome {

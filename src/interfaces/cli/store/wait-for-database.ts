@@ -3,19 +3,21 @@ import { errorCode } from '../../../system/error-code.js';
 import { LedgerError } from '../../../core/errors.js';
 import type { Clock } from '../../../engine/ports/clock.js';
 import type { Log } from '../../../engine/ports/log.js';
-import { commandUsageError } from '../arguments.js';
-import type { CliCommand, CommandArguments, CommandOption } from '../command.js';
+import type { CommandOption } from '../command.js';
+import { integerType } from '../option-types.js';
 
 /** How long a service waits for its database at its start, in seconds. */
 const WAIT_SECONDS_DEFAULT = 60;
 export const WAIT_SECONDS_MAX = 86_400;
 const RETRY_MS = 500;
 
-export const WAIT_OPTION: CommandOption = {
+export const WAIT_OPTION = {
   name: 'wait',
   value: 'SECONDS',
+  type: integerType({ max: WAIT_SECONDS_MAX, takes: `0 to ${WAIT_SECONDS_MAX} seconds` }),
+  default: String(WAIT_SECONDS_DEFAULT),
   help: `how long to wait at the start for a database that is away (default ${WAIT_SECONDS_DEFAULT})`,
-};
+} as const satisfies CommandOption;
 
 /** How a service waits for its database. */
 export interface DatabaseWait {
@@ -24,13 +26,6 @@ export interface DatabaseWait {
   readonly log: Log;
   /** Ends the wait. */
   readonly stop?: AbortSignal;
-}
-
-/** @returns the time in ms @throws UsageError */
-export function parseWait(command: CliCommand, args: CommandArguments): number {
-  const text = args.text(WAIT_OPTION.name) ?? String(WAIT_SECONDS_DEFAULT);
-  if (/^\d{1,5}$/u.test(text) && Number(text) <= WAIT_SECONDS_MAX) return Number(text) * 1_000;
-  throw commandUsageError(command, `--${WAIT_OPTION.name} takes 0 to ${WAIT_SECONDS_MAX} seconds`);
 }
 
 /** Repeats `open` while the database is away. @throws the error of the last attempt; any other error at once */

@@ -4,7 +4,7 @@ import { nameInLedger } from '../../../core/contract/entry-name.js';
 import { isTerminal } from '../../../core/contract/run/run-context.js';
 import type { LedgerState, RunSnapshot } from '../../../kernel/replay/ledger-state.js';
 import type { StateTable } from '../command.js';
-import { countText, escapeText } from './terminal.js';
+import { countText, escapeLines } from './terminal.js';
 
 /** Counts ended runs; lists them only if `all` is true. The tables of features follow that of runs. */
 export function stateText(state: LedgerState, all: boolean, added: readonly StateTable[]): string {
@@ -22,7 +22,7 @@ export function stateText(state: LedgerState, all: boolean, added: readonly Stat
     ...lost.map((tree_id) => `not recomputed: the runs of ${tree_id}: ${needs ?? 'their content is not available'}`),
     ...(needs === undefined || lost.length > 0 ? [] : [`not checked: ${needs}`]),
   ];
-  return lines.map((line) => `${escapeText(line)}\n`).join('');
+  return escapeLines(lines);
 }
 
 const runRow = ({ run_id, kind, state, reason, step, at, since }: RunSnapshot): readonly string[] => [

@@ -16,6 +16,9 @@ export const escapeText = (text: string): string =>
 const escapeUnits = (char: string): string =>
   Array.from({ length: char.length }, (_, i) => `\\u${char.charCodeAt(i).toString(16).padStart(4, '0')}`).join('');
 
+/** Lines of text, each escaped. */
+export const escapeLines = (lines: readonly string[]): string => lines.map((line) => `${escapeText(line)}\n`).join('');
+
 /** A long text, truncated and escaped. */
 export const shortenText = (text: string, chars_max: number): string =>
   escapeText(text.length <= chars_max ? text : `${text.slice(0, chars_max - 1)}…`);

@@ -5,7 +5,6 @@ import type { ReadinessResult } from '../../../host/readiness/readiness-reporter
 import type { Readiness } from '../../../host/readiness/readiness.js';
 import type { Metrics } from '../metrics.js';
 import { pathOf } from '../../service/request-guard.js';
-import { failedText, passedText } from './check-text.js';
 
 const METHODS: readonly string[] = ['GET', 'HEAD'];
 const TEXT = 'text/plain; charset=utf-8';
@@ -153,3 +152,12 @@ class Reused<T> {
     this.#value = null;
   }
 }
+
+const lineOf = ({ name, reason }: ReadinessResult): string =>
+  reason === null ? `[+]${name} ok\n` : `[-]${name} failed: ${reason}\n`;
+
+const passedText = (route: string, checks: readonly ReadinessResult[]): string =>
+  `${checks.map(lineOf).join('')}${route} check passed\n`;
+
+const failedText = (route: string, checks: readonly ReadinessResult[]): string =>
+  `${checks.map(lineOf).join('')}${route} check failed\n`;

@@ -15,7 +15,6 @@ import type { AgentIdentity } from '../../mcp/run-gateway.js';
 import type { ActionReport } from '../../../runtime/agents/action-reports.js';
 import { RefusalError } from '../../service/problems.js';
 import { BinaryBody, route, type RequestHeader, type Route } from './route.js';
-import { keyedInputId } from './keyed-input-id.js';
 import { checkIfMatch } from './run-routes.js';
 import type { HttpService } from '../http-service.js';
 import { Ending, ExposureShape, jsonResponse, RunParams, Scope } from './route-shapes.js';
@@ -175,3 +174,12 @@ function identityOf(principal: Principal, body: StartAgentBody, { agent }: HttpS
     role,
   };
 }
+
+/**
+ * The input id of a proposal with an idempotency key. The ledger keeps every key permanently: the same key of the same
+ * principal in the same run is the same input, and gets the recorded response.
+ */
+const keyedInputId = (
+  { actor, role }: Pick<Principal, 'actor' | 'role'>,
+  { run_id, key }: { readonly run_id: string; readonly key: string },
+): string => `http:${sha256(canonicalJson([actor, role, run_id, key]))}`;

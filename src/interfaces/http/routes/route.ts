@@ -159,33 +159,25 @@ const isNumber = ({ properties }: TObject, name: string): boolean =>
 const parseNumber = (text: unknown): unknown =>
   typeof text === 'string' && /^-?\d{1,15}$/.test(text) ? Number(text) : text;
 
-type IndexedRoute = Pick<Route, 'method' | 'path' | 'head'>;
-
-/** Finds routes by path, whatever the method: a path may have several routes. */
-export class RouteIndex<R extends IndexedRoute> {
+/** The methods that a path serves, whatever route they belong to: a path may have several. */
+export class RouteIndex {
   /** Routes by the number of path segments, each with its segments; null for a parameter. */
-  readonly #byLength = new Map<number, { readonly parts: readonly (string | null)[]; readonly route: R }[]>();
+  readonly #byLength = new Map<number, { readonly parts: readonly (string | null)[]; readonly served: Served }[]>();
 
-  constructor(routes: readonly R[]) {
-    for (const route of routes) {
-      const parts = route.path.split('/').map((part) => (part.startsWith('{') ? null : part));
+  constructor(routes: readonly Served[]) {
+    for (const served of routes) {
+      const parts = served.path.split('/').map((part) => (part.startsWith('{') ? null : part));
       const same = this.#byLength.get(parts.length) ?? [];
-      this.#byLength.set(parts.length, [...same, { parts, route }]);
+      this.#byLength.set(parts.length, [...same, { parts, served }]);
     }
   }
 
-  /** The routes at a path. */
-  find(path: string): readonly R[] {
-    const segments = path.split('/');
-    const routes: R[] = [];
-    for (const { parts, route } of this.#byLength.get(segments.length) ?? []) {
-      if (parts.every((part, at) => part === null || part === segments[at])) routes.push(route);
-    }
-    return routes;
-  }
-
-  /** The methods of a path; empty if the path is unknown. */
+  /** Empty if the path is unknown. */
   methods(path: string): readonly string[] {
-    return this.find(path).flatMap(methodsOf);
+    const segments = path.split('/');
+    return (this.#byLength.get(segments.length) ?? []).flatMap(({ parts, served }) =>
+      parts.every((part, at) => part === null || part === segments[at]) ? methodsOf(served) : [],
+    );
   }
 }
+type Served = Pick<Route, 'method' | 'path' | 'head'>;

@@ -2,8 +2,7 @@
 
 import Type, { type Static } from 'typebox';
 import { canonicalJson } from '../../../core/contract/json.js';
-import type { RunRecord } from '../../../core/contract/run/run-record.js';
-import { RunView, toRunView } from './run-view.js';
+import { RunRecord } from '../../../core/contract/run/run-record.js';
 import { closed, Nullable, OneOf, RunId, Timestamp } from '../../../core/contract/shapes.js';
 import type { RunTree } from '../../../runtime/ledger/ledger-reader.js';
 import type { Turnpike } from '../../../host/turnpike.js';
@@ -13,6 +12,22 @@ import { RefusalError } from '../../service/problems.js';
 import { checkTokenCase } from './run-access.js';
 import { route, type Route } from './route.js';
 import { After, Ending, jsonResponse, Limit, RunParams } from './route-shapes.js';
+
+/** A run record as HTTP shows it. What is recorded in `metadata` are texts (C59); a client counts with numbers. */
+export const RunView = Type.Object(
+  {
+    ...RunRecord.properties,
+    /** Which retry of its first attempt the run is; absent for a first attempt. */
+    retry_count: Type.Optional(Type.Integer({ minimum: 1 })),
+  },
+  closed,
+);
+export type RunView = Static<typeof RunView>;
+
+function toRunView(record: RunRecord): RunView {
+  const count = record.metadata?.['retry_count'];
+  return count === undefined ? record : { ...record, retry_count: Number(count) };
+}
 
 const LIMIT_DEFAULT = 20;
 /** How many trees one page scans, including those that the caller may not see. */

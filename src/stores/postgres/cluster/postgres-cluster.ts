@@ -12,7 +12,7 @@ import { tamperedError } from '../../ledger/store-errors.js';
 import { ownIdentity } from '../../../system/process-identity.js';
 import { checkSchemaName, ReaderPool, type PostgresPlace, type Row } from '../postgres-connection.js';
 import { refuseOldTables } from '../formats/postgres-format.js';
-import { WORKER_LOCK } from '../postgres-shared-functions.js';
+import { WORKER_LOCK } from '../postgres-schema.js';
 import { ROTATION_COLUMNS } from '../workers/check-rotations.js';
 import { integerOf, textOf } from '../values/postgres-values.js';
 

@@ -1,31 +1,41 @@
-// Reads a ledger in PostgreSQL for a copy, in pages by key.
+// Reads a ledger in PostgreSQL for a copy, in pages by key: a ledger whose writer lock the caller has, or for a backup
+// one that workers are writing, as of one moment at which nothing is pending.
 
-import { parseOwnJson } from '../../../core/contract/json.js';
-import type { InputMark, ProposalMark } from '../../../core/ledger/readable-ledger.js';
+import type { Client, PoolClient } from 'pg';
+import type { LogHead } from '../../../core/ledger/readable-ledger.js';
 import type {
   CopiedBlock,
   CopiedContent,
-  CopiedMarks,
-  CopiedRecords,
+  CopiedEnd,
+  CopiedMark,
   CopiedTree,
   CopyPages,
   LedgerCopySource,
 } from '../../../engine/ports/ledger/ledger-copy.js';
-import type { LogHead } from '../../../core/ledger/readable-ledger.js';
+import type { LogStore } from '../../../engine/ports/ledger/log-store.js';
+import { isKnownDead } from '../../../system/process-identity.js';
 import type { CaseKeys } from '../../keys/case-keys.js';
 import { tamperedError } from '../../ledger/store-errors.js';
-import { isKnownDead } from '../../../system/process-identity.js';
-import { ReaderPool, type PostgresPlace, type Row } from '../postgres-connection.js';
+import {
+  asLedgerError,
+  connect,
+  ReaderPool,
+  type NamedStatement,
+  type PostgresPlace,
+  type Row,
+} from '../postgres-connection.js';
+import { CONTENT_COLUMNS, storedBytesOf } from '../postgres-contents.js';
+import { integrateAppends } from '../postgres-integrate.js';
+import { markOfRow } from '../postgres-marks.js';
 import { LOG_PAGE, PostgresReader } from '../postgres-reader.js';
-import { PostgresRunRecords } from '../postgres-run-records.js';
-import { bytesOf, hexOf, integerOf, integersOf, textOf } from '../values/postgres-values.js';
+import { toParameters } from '../values/array-literal.js';
+import { hexOf, integerOf, integersOf, textOf } from '../values/postgres-values.js';
 
 const PAGE_BLOCKS = 256;
 /** Bytes of text, or of contents, after which a page ends. */
 const PAGE_BYTES = 4 * 1_024 * 1_024;
 const PAGE_ROWS = 1_024;
 const PAGE_RECORDED = 64;
-const PAGE_UNRECORDED = 1_024;
 
 export interface PostgresCopySourceOptions extends Omit<PostgresPlace, 'readOnly'> {
   readonly keys: CaseKeys;
@@ -33,20 +43,16 @@ export interface PostgresCopySourceOptions extends Omit<PostgresPlace, 'readOnly
 
 /** Reads a ledger whose writer lock the caller has, on connections of its own. */
 export const openPostgresCopySource = ({ keys, ...place }: PostgresCopySourceOptions): LedgerCopySource =>
-  copySourceOn(new ReaderPool({ ...place, readOnly: true }), keys);
+  new PostgresCopySource(new ReaderPool({ ...place, readOnly: true }), keys);
 
-/** The source closes `pool`. */
-export const copySourceOn = (pool: ReaderPool, keys: CaseKeys): LedgerCopySource => new PostgresCopySource(pool, keys);
-
+/** Closes its pool. */
 class PostgresCopySource implements LedgerCopySource {
   readonly #pool: ReaderPool;
   readonly #keys: CaseKeys;
-  readonly #runRecords: PostgresRunRecords;
 
   constructor(pool: ReaderPool, keys: CaseKeys) {
     this.#pool = pool;
     this.#keys = keys;
-    this.#runRecords = new PostgresRunRecords(pool);
   }
 
   head(): Promise<LogHead> {
@@ -72,46 +78,35 @@ class PostgresCopySource implements LedgerCopySource {
   }
 
   async *contents(): CopyPages<CopiedContent> {
-    for await (const rows of this.#pages(CONTENTS, -1, PAGE_ROWS, (row) => integerOf(row, 'artifact_no', WHAT))) {
-      for (const page of byBytes(rows)) yield await this.#contentsOf(page);
-    }
+    for await (const rows of this.#pages(CONTENTS, 'artifact_no', PAGE_ROWS, PAGE_BYTES))
+      yield rows.map((row) => this.#contentOf(row));
   }
 
-  async #contentsOf(rows: readonly Row[]): Promise<readonly CopiedContent[]> {
-    const bytes = await this.#pool.read(BYTES, [rows.map((row) => row['artifact_no'])]);
-    const stored = new Map(bytes.map((row) => [row['artifact_no'], row]));
-    return rows.map((row) => {
-      const no = integerOf(row, 'artifact_no', WHAT);
-      const what = `content ${no}`;
-      const [case_id, key_no] = [row['case_id'] ?? null, integerOf(row, 'key_no', what)];
-      const isErased = case_id !== null && key_no > 0 && 'erased_below' in this.#keys.get(case_id, key_no);
-      const found = stored.get(row['artifact_no'] ?? null);
-      const first = found === undefined ? null : bytesOf(found, 'bytes');
-      if (!isErased && (found === undefined || first === null)) throw tamperedError(`${what} is missing`);
-      return {
-        no,
-        case_id,
-        sha256: hexOf(row, 'sha256', what),
-        kind: textOf(row, 'kind', what),
-        byte_size: integerOf(row, 'byte_size', what),
-        key_no,
-        stored: isErased || found === undefined ? null : joined(first, bytesOf(found, 'rest')),
-      };
-    });
+  #contentOf(row: Row): CopiedContent {
+    const no = integerOf(row, 'artifact_no', 'a content');
+    const what = `content ${no}`;
+    const [case_id, key_no] = [row['case_id'] ?? null, integerOf(row, 'key_no', what)];
+    const isErased = case_id !== null && key_no > 0 && 'erased_below' in this.#keys.get(case_id, key_no);
+    const stored = isErased ? null : storedBytesOf(row);
+    if (!isErased && stored === null) throw tamperedError(`${what} is missing`);
+    return {
+      no,
+      case_id,
+      sha256: hexOf(row, 'sha256', what),
+      kind: textOf(row, 'kind', what),
+      byte_size: integerOf(row, 'byte_size', what),
+      key_no,
+      stored,
+    };
   }
 
   async *blocks(): CopyPages<CopiedBlock> {
-    for (let from = 0; ;) {
-      const rows = await this.#pool.read(LOG_PAGE, [from, PAGE_BLOCKS, PAGE_BYTES, true]);
-      const last = rows.at(-1);
-      if (last === undefined) return;
+    for await (const rows of this.#pages(LOG_PAGE, 'log_index', PAGE_BLOCKS, PAGE_BYTES, true))
       yield rows.map(toCopiedBlock);
-      from = integerOf(last, 'log_index', 'the log') + 1;
-    }
   }
 
   async *trees(): CopyPages<CopiedTree> {
-    for await (const rows of this.#pages(TREES, -1, PAGE_ROWS, (row) => integerOf(row, 'log_index', 'a tree'))) {
+    for await (const rows of this.#pages(TREES, 'log_index', PAGE_ROWS)) {
       yield rows.map((row) => ({
         tree_id: textOf(row, 'tree_id', 'a tree'),
         log_index: integerOf(row, 'log_index', 'a tree'),
@@ -123,82 +118,50 @@ class PostgresCopySource implements LedgerCopySource {
     }
   }
 
-  async *marks(): CopyPages<CopiedMarks> {
+  async *marks(): CopyPages<CopiedMark> {
     for (let [scope, name] = ['', '']; ;) {
       const rows = await this.#pool.read(MARKS, [scope, name, PAGE_ROWS]);
       const last = rows.at(-1);
       if (last === undefined) return;
-      yield [toCopiedMarks(rows)];
+      yield rows.map(markOfRow);
       [scope, name] = [textOf(last, 'scope', 'a mark'), textOf(last, 'name', 'a mark')];
     }
   }
 
-  async *records(): CopyPages<CopiedRecords> {
-    const last = (row: Row): number => integerOf(row, 'recorded', 'a recorded tree');
-    for await (const rows of this.#pages(RECORDED, -1, PAGE_RECORDED, last)) {
+  async *ends(): CopyPages<CopiedEnd> {
+    for await (const rows of this.#pages(RECORDED, 'recorded', PAGE_RECORDED)) {
       const trees = rows.map((row) => textOf(row, 'tree_id', 'a recorded tree'));
-      const found = await this.#pool.read(RECORDS, [trees]);
-      const records = found.map((row) => ({
-        tree_id: textOf(row, 'tree_id', 'a run record'),
-        run_id: textOf(row, 'run_id', 'a run record'),
-        text: textOf(row, 'record', 'a run record'),
-      }));
+      const records = await this.#pool.read(RECORDS, [trees]);
       yield rows.map((row, at) => ({
-        tree: { tree_id: trees[at] ?? '', seq: integerOf(row, 'seq', 'a recorded tree') },
-        records: records.filter(({ tree_id }) => tree_id === trees[at]),
+        tree_id: trees[at] ?? '',
+        seq: integerOf(row, 'seq', 'a recorded tree'),
+        records: records.filter((record) => record['tree_id'] === trees[at]).map(toRecord),
       }));
     }
-  }
-
-  async *unrecorded(): CopyPages<string> {
-    let page: string[] = [];
-    for await (const { tree_id } of this.#runRecords.unrecorded()) {
-      page.push(tree_id);
-      if (page.length < PAGE_UNRECORDED) continue;
-      yield page;
-      page = [];
-    }
-    if (page.length > 0) yield page;
+    for await (const rows of this.#pages(UNRECORDED, 'place', PAGE_ROWS))
+      yield rows.map((row) => ({ tree_id: textOf(row, 'tree_id', 'an ended tree'), seq: null, records: [] }));
   }
 
   close(): Promise<void> {
     return this.#pool.close();
   }
 
-  /** @param sql has the key of the last row as $1, and the size of the page as $2 */
-  async *#pages(sql: string, start: number, count: number, keyOf: (row: Row) => number): CopyPages<Row> {
-    for (let after = start; ;) {
-      const rows = await this.#pool.read(sql, [after, count]);
+  /** @param sql has the key of the first row as $1, and then the limits of the page */
+  async *#pages(sql: string, key: string, ...limits: readonly unknown[]): CopyPages<Row> {
+    for (let from = 0; ;) {
+      const rows = await this.#pool.read(sql, [from, ...limits]);
       const last = rows.at(-1);
       if (last === undefined) return;
       yield rows;
-      after = keyOf(last);
+      from = integerOf(last, key, 'a row') + 1;
     }
   }
 }
 
-const WHAT = 'a content';
-
-/** Groups of contents with about PAGE_BYTES each; a larger one is alone. */
-function* byBytes(rows: readonly Row[]): Generator<readonly Row[]> {
-  let group: Row[] = [];
-  let bytes = 0;
-  for (const row of rows) {
-    const size = integerOf(row, 'byte_size', WHAT);
-    if (group.length > 0 && bytes + size > PAGE_BYTES) {
-      yield group;
-      [group, bytes] = [[], 0];
-    }
-    group.push(row);
-    bytes += size;
-  }
-  if (group.length > 0) yield group;
-}
-
-function joined(first: Buffer | null, rest: Buffer | null): Uint8Array | null {
-  if (first === null || rest === null) return first;
-  return Buffer.concat([first, rest]);
-}
+const toRecord = (row: Row): CopiedEnd['records'][number] => ({
+  run_id: textOf(row, 'run_id', 'a run record'),
+  text: textOf(row, 'record', 'a run record'),
+});
 
 function toCopiedBlock(row: Row): CopiedBlock {
   const what = `the block at ${row['log_index'] ?? 'no log index'}`;
@@ -211,55 +174,112 @@ function toCopiedBlock(row: Row): CopiedBlock {
     log_index: integerOf(row, 'log_index', what),
     types: textOf(row, 'types', what),
     texts: textOf(row, 'texts', what),
-    leaf_hashes: Buffer.from(hexOf(row, 'leaf_hashes', what), 'hex'),
+    leaf_hashes: hexOf(row, 'leaf_hashes', what).match(/.{1,64}/g) ?? [],
     contents: places.map((entry, at) => ({ entry, no: numbers[at] ?? 0 })),
   };
 }
 
-function toCopiedMarks(rows: readonly Row[]): CopiedMarks {
-  const [proposals, inputs]: [ProposalMark[], InputMark[]] = [[], []];
-  for (const row of rows) {
-    const what = 'a mark';
-    const [scope, name, seq] = [textOf(row, 'scope', what), textOf(row, 'name', what), integerOf(row, 'seq', what)];
-    if (name.startsWith('i')) inputs.push({ tree_id: scope, input_id: inputIdOf(name), seq });
-    else {
-      proposals.push({
-        root_run_id: scope,
-        proposal_id: name.slice(1),
-        run_id: textOf(row, 'run_id', what),
-        step_index: integerOf(row, 'step_index', what),
-        payload_sha256: textOf(row, 'payload_sha256', what),
-        seq,
-      });
-    }
-  }
-  return { proposals, inputs };
-}
-
-/** See `inputName`. @throws LedgerError LEDGER_TAMPERED */
-function inputIdOf(name: string): string {
-  try {
-    const input_id: unknown = parseOwnJson(name.slice(1));
-    if (typeof input_id === 'string') return input_id;
-  } catch {
-    // Falls through to the error below: this store did not write such a name.
-  }
-  throw tamperedError(`a mark has an invalid name: ${name}`);
-}
-
 const EFFECTS = `SELECT d.run_id, p.host, p.pid, p.started, p.is_dead FROM leases d
   JOIN workers p ON p.worker_id = d.worker_id WHERE d.kind = 'effect' AND d.from_dead IS NOT TRUE`;
-const CONTENTS = `SELECT artifact_no, case_id, sha256, kind, byte_size, key_no FROM artifacts
-  WHERE artifact_no > $1 ORDER BY artifact_no LIMIT $2`;
-const BYTES = `SELECT a.artifact_no, a.bytes, (SELECT string_agg(c.bytes, ''::bytea ORDER BY c.chunk_no)
-    FROM artifact_chunks c WHERE c.artifact_no = a.artifact_no) AS rest
-  FROM artifacts a WHERE a.artifact_no = ANY ($1::bigint[])`;
+/** The contents from $1 on: at most $2, and no more after $3 bytes. */
+const CONTENTS = `SELECT ${CONTENT_COLUMNS} FROM (
+    SELECT n.artifact_no, sum(n.byte_size) OVER (ORDER BY n.artifact_no) - n.byte_size AS before
+    FROM (SELECT artifact_no, byte_size FROM artifacts WHERE artifact_no >= $1 ORDER BY artifact_no LIMIT $2) AS n
+  ) AS p JOIN artifacts a ON a.artifact_no = p.artifact_no WHERE p.before < $3 ORDER BY a.artifact_no`;
 const TREES = `SELECT l.log_index, l.tree_id, t.case_id, t.ended, t.unfinished, t.wake_at
   FROM log l JOIN trees t ON t.tree_id = l.tree_id
-  WHERE l.seq = 0 AND l.log_index > $1 ORDER BY l.log_index LIMIT $2`;
+  WHERE l.seq = 0 AND l.log_index >= $1 ORDER BY l.log_index LIMIT $2`;
 const MARKS = `SELECT scope, name, seq, run_id, step_index, payload_sha256 FROM marks
   WHERE (scope, name) > ($1::text COLLATE "C", $2::text COLLATE "C") ORDER BY scope, name LIMIT $3`;
 const RECORDED = `SELECT recorded, tree_id, seq FROM recorded_trees
-  WHERE recorded > $1 ORDER BY recorded LIMIT $2`;
+  WHERE recorded >= $1 ORDER BY recorded LIMIT $2`;
 const RECORDS = `SELECT tree_id, run_id, record FROM run_records WHERE tree_id = ANY ($1::text[])
   ORDER BY tree_id, run_id`;
+const UNRECORDED = 'SELECT place, tree_id FROM unrecorded_trees WHERE place >= $1 ORDER BY place LIMIT $2';
+
+// A backup, while workers write.
+
+/** Commits insert blocks, and an integration does not. */
+const STOP_COMMITS = 'LOCK TABLE blocks IN SHARE MODE';
+/** The copy writes to a disk between two reads. */
+const BEGIN_SNAPSHOT = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+  SET LOCAL idle_in_transaction_session_timeout = '10min'`;
+
+/** A ledger that is about to be backed up. */
+export interface PostgresBackupSource {
+  /** For a sequencer. */
+  readonly log: Pick<LogStore, 'head' | 'pending' | 'integrate'>;
+  /**
+   * Begins a snapshot in which nothing is pending. Commits wait meanwhile: for one run of `integrate`, which integrates
+   * what is pending.
+   */
+  snapshot(integrate: () => Promise<void>): Promise<LedgerCopySource>;
+  close(): Promise<void>;
+}
+
+export function openPostgresBackupSource({ keys, ...place }: PostgresCopySourceOptions): PostgresBackupSource {
+  const pool = new ReaderPool({ ...place, readOnly: false });
+  const reader = new PostgresReader(pool);
+  return {
+    log: {
+      head: () => reader.head(),
+      pending: (limit) => reader.pending(limit),
+      integrate: (integration) => integrateAppends(pool, integration),
+    },
+    snapshot: async (integrate) => {
+      const barrier = await pool.connect();
+      try {
+        await barrier.query(`BEGIN; ${STOP_COMMITS}`);
+        await integrate();
+        const snapshot = await SnapshotReader.begin({ ...place, readOnly: true });
+        if ((await new PostgresReader(snapshot).pending(1)).length > 0) {
+          await snapshot.close();
+          throw tamperedError('appends are pending that were just integrated');
+        }
+        return new PostgresCopySource(snapshot, keys);
+      } catch (cause) {
+        throw asLedgerError(cause, 'the ledger cannot be backed up');
+      } finally {
+        await endTransaction(barrier);
+      }
+    },
+    close: () => pool.close(),
+  };
+}
+
+async function endTransaction(client: PoolClient): Promise<void> {
+  try {
+    await client.query('ROLLBACK');
+    client.release();
+  } catch {
+    client.release(true);
+  }
+}
+
+/** Reads in one transaction. If its connection is lost, every further read fails. */
+class SnapshotReader extends ReaderPool {
+  readonly #client: Client;
+
+  private constructor(place: PostgresPlace, client: Client) {
+    super(place);
+    this.#client = client;
+  }
+
+  static async begin(place: PostgresPlace): Promise<SnapshotReader> {
+    const client = await connect(place);
+    await client.query(BEGIN_SNAPSHOT);
+    // The snapshot begins with the first query.
+    await client.query('SELECT size FROM head');
+    return new SnapshotReader(place, client);
+  }
+
+  override async send(statement: string | NamedStatement, values: readonly unknown[]): Promise<readonly Row[]> {
+    const query = typeof statement === 'string' ? { text: statement } : statement;
+    return (await this.#client.query<Row>({ ...query, values: toParameters(values) })).rows;
+  }
+
+  override async close(): Promise<void> {
+    await super.close();
+    await this.#client.end();
+  }
+}

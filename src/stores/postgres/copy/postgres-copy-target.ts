@@ -1,25 +1,32 @@
 // Fills a new ledger in PostgreSQL with the rows of another one. A page is one statement. The schema is marked as an
 // unfinished copy until the copy is published.
 
+import { usageError } from '../../../core/errors.js';
 import type {
   CopiedBlock,
   CopiedContent,
-  CopiedMarks,
-  CopiedRecords,
-  CopiedRecovery,
-  CopiedTree,
+  CopiedEnd,
+  CopiedMark,
   LedgerCopyTarget,
+  RecoveredTree,
 } from '../../../engine/ports/ledger/ledger-copy.js';
 import type { LogHead } from '../../../core/ledger/readable-ledger.js';
 import type { CaseKeys } from '../../keys/case-keys.js';
+import { unavailableError } from '../../ledger/store-errors.js';
 import { ByteColumn } from '../values/byte-column.js';
 import { checkServer } from '../check-server.js';
-import { asLedgerError, checkSchemaName, connect, type PostgresPlace } from '../postgres-connection.js';
-import { inputName, proposalName } from '../postgres-marks.js';
-import { CHUNK_BYTES } from '../postgres-schema.js';
-import { COPY_TABLE } from '../postgres-tables.js';
+import { recordArray, type CommitRecord } from '../commit-records.js';
+import {
+  asLedgerError,
+  checkSchemaName,
+  connect,
+  type PostgresPlace,
+  type Queryable,
+  type Row,
+} from '../postgres-connection.js';
+import { markRow } from '../postgres-marks.js';
+import { COPY_TABLE, createTablesIn, findCopySource } from '../postgres-tables.js';
 import { inTransaction, WriterSession, type SendStatement } from '../writer-session.js';
-import { emptyCopyTables, prepareCopyTables } from './copy-tables.js';
 
 const HASH_BYTES = 32;
 const PAGE_CASES = 4_096;
@@ -59,7 +66,57 @@ export async function createPostgresCopyTarget(options: PostgresCopyTargetOption
   }
 }
 
+/** Tables with one row, which an empty ledger has too. */
+const SINGLE_ROWS = ['meta', 'head', COPY_TABLE];
+
+/**
+ * Creates the tables in a schema without tables, or finds those of an unfinished copy of this source.
+ * @throws UsageError if the schema has other tables, or holds an unfinished copy of another source
+ */
+async function prepareCopyTables(client: Queryable, schema: string, source: string): Promise<void> {
+  const found = await findCopySource(client, schema);
+  if (found === source) return;
+  if (found !== null) {
+    throw usageError(
+      `schema ${schema} has an unfinished copy of ${found}: copy that ledger again to finish it, or drop the schema`,
+    );
+  }
+  try {
+    await createTablesIn(client, schema, async () => {
+      await client.query({ text: `CREATE TABLE ${COPY_TABLE} (source text NOT NULL)` });
+      await client.query({ text: `INSERT INTO ${COPY_TABLE} (source) VALUES ($1)`, values: [source] });
+    });
+  } catch (error) {
+    if ((await client.query({ text: TABLES, values: [schema] })).rows.length > 0)
+      throw usageError(`schema ${schema} is not empty: name another schema`);
+    throw error;
+  }
+}
+
+const TABLES = `SELECT c.relname AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v')`;
+const SEQUENCES = `SELECT sequencename AS name FROM pg_sequences WHERE schemaname = $1`;
+
+const namesOf = (rows: readonly Row[]): readonly string[] => rows.map((row) => row['name'] ?? '');
+
+/** Empties the tables of an unfinished copy. The triggers that keep rows from being removed rest meanwhile. */
+async function emptyCopyTables(send: SendStatement, schema: string): Promise<void> {
+  await inTransaction(send, async () => {
+    const marked = await send({ text: `SELECT FROM ${COPY_TABLE}` });
+    if (marked.length !== 1) throw unavailableError(`schema ${schema} is not marked as an unfinished copy`);
+    const all = namesOf(await send({ text: TABLES, values: [schema] }));
+    const tables = all.filter((name) => !SINGLE_ROWS.includes(name));
+    for (const name of tables) await send({ text: `ALTER TABLE ${name} DISABLE TRIGGER USER` });
+    await send({ text: `TRUNCATE ${tables.join(', ')} RESTART IDENTITY` });
+    for (const name of tables) await send({ text: `ALTER TABLE ${name} ENABLE TRIGGER USER` });
+    await send({ text: `UPDATE head SET size = 0, root = sha256(''), frontier = ''` });
+    for (const name of namesOf(await send({ text: SEQUENCES, values: [schema] })))
+      await send({ text: `ALTER SEQUENCE ${name} RESTART` });
+  });
+}
+
 class PostgresCopyTarget implements LedgerCopyTarget {
+  readonly needsLeases = true;
   readonly #session: WriterSession;
   readonly #keys: CaseKeys;
   #trees = 0;
@@ -75,25 +132,18 @@ class PostgresCopyTarget implements LedgerCopyTarget {
 
   async addContents(page: readonly CopiedContent[]): Promise<void> {
     const bytes = new ByteColumn();
-    const contents = page.map((content) => this.#sealed(content));
-    for (const { no, case_id, stored } of contents) {
-      bytes.add(stored ?? NOTHING);
+    const records = page.map((content): CommitRecord<'commit_content'> => {
+      const { no, case_id, sha256, kind, byte_size, key_no, stored } = this.#sealed(content);
       this.#lastContent = Math.max(this.#lastContent, no);
       if (case_id !== null) this.#cases.add(case_id);
-    }
-    const values = [
-      contents.map(({ no }) => no),
-      contents.map(({ case_id }) => case_id),
-      contents.map(({ kind }) => kind),
-      contents.map(({ byte_size }) => byte_size),
-      contents.map(({ key_no }) => key_no),
-      contents.map(({ stored }) => stored === null),
-      bytes.at,
-      bytes.lengths,
-      Buffer.from(contents.map(({ sha256 }) => sha256).join(''), 'hex'),
-      bytes.toBuffer(),
-    ];
-    await this.#send(ADD_CONTENTS, values);
+      const place = stored === null ? { at: null, bytes: 0 } : bytes.add(stored);
+      return {
+        ...{ known_no: 0, case_id, sha256, kind, byte_size, key_no },
+        ...{ stored_at: place.at, stored_bytes: place.bytes },
+      };
+    });
+    const nos = page.map(({ no }) => no);
+    await this.#send(ADD_CONTENTS, [nos, recordArray('commit_content', records), bytes.toBuffer()]);
   }
 
   /** Content of a case from before its key existed gets encrypted, so that an erasure destroys it too. */
@@ -105,93 +155,28 @@ class PostgresCopyTarget implements LedgerCopyTarget {
   }
 
   async addBlocks(page: readonly CopiedBlock[]): Promise<void> {
-    const [texts, leaves] = [new ByteColumn(), new ByteColumn()];
-    const [refsAt, entries, numbers]: [number[], number[], number[]] = [[], [], []];
-    for (const block of page) {
-      texts.add(Buffer.from(block.texts));
-      leaves.add(block.leaf_hashes);
-      refsAt.push(entries.length + 1);
-      for (const { entry, no } of block.contents) {
-        entries.push(entry);
-        numbers.push(no);
-      }
-    }
-    const values = [
-      page.map(({ tree_id }) => tree_id),
-      page.map(({ seq }) => seq),
-      page.map(({ log_index }) => log_index),
-      page.map(({ types }) => types),
-      ...[texts.at, texts.lengths, leaves.at, leaves.lengths],
-      ...[refsAt, page.map(({ contents }) => contents.length)],
-      ...[texts.toBuffer(), leaves.toBuffer(), entries, numbers],
-    ];
-    await this.#send(ADD_BLOCKS, values);
+    const rows = page.map(({ leaf_hashes, contents, ...block }) => ({
+      ...block,
+      leaf_hashes: leaf_hashes.join(''),
+      artifact_entries: contents.length === 0 ? null : contents.map(({ entry }) => entry),
+      artifact_nos: contents.length === 0 ? null : contents.map(({ no }) => no),
+    }));
+    await this.#send(ADD_BLOCKS, [JSON.stringify(rows)]);
   }
 
-  async addTrees(page: readonly CopiedTree[]): Promise<void> {
-    const values = [
-      page.map(({ tree_id }) => tree_id),
-      page.map(({ case_id }) => case_id),
-      page.map(({ ended }) => ended),
-      page.map(({ unfinished }) => unfinished),
-      page.map(({ wake_at }) => wake_at),
-      this.#trees,
-    ];
-    await this.#send(ADD_TREES, values);
+  async addTrees(page: readonly RecoveredTree[]): Promise<void> {
+    await this.#send(ADD_TREES, [JSON.stringify(page), this.#trees]);
     this.#trees += page.length;
     for (const { case_id } of page) if (case_id !== null) this.#cases.add(case_id);
   }
 
-  async addMarks(page: readonly CopiedMarks[]): Promise<void> {
-    const proposals = page.flatMap((marks) => marks.proposals);
-    const inputs = page.flatMap((marks) => marks.inputs);
-    const values = [
-      [...proposals.map(({ root_run_id }) => root_run_id), ...inputs.map(({ tree_id }) => tree_id)],
-      [
-        ...proposals.map(({ proposal_id }) => proposalName(proposal_id)),
-        ...inputs.map(({ input_id }) => inputName(input_id)),
-      ],
-      [...proposals, ...inputs].map(({ seq }) => seq),
-      [...proposals.map(({ run_id }) => run_id), ...inputs.map(() => null)],
-      [...proposals.map(({ step_index }) => step_index), ...inputs.map(() => null)],
-      [...proposals.map(({ payload_sha256 }) => payload_sha256), ...inputs.map(() => null)],
-    ];
-    await this.#send(ADD_MARKS, values);
+  async addMarks(page: readonly CopiedMark[]): Promise<void> {
+    await this.#send(ADD_MARKS, [JSON.stringify(page.map(markRow))]);
   }
 
-  async addRecords(page: readonly CopiedRecords[]): Promise<void> {
-    const records = page.flatMap((one) => one.records);
-    const values = [
-      records.map(({ tree_id }) => tree_id),
-      records.map(({ run_id }) => run_id),
-      records.map(({ text }) => text),
-      page.map(({ tree }) => tree.tree_id),
-      page.map(({ tree }) => tree.seq),
-    ];
-    await this.#send(ADD_RECORDS, values);
-  }
-
-  async addUnrecorded(page: readonly string[]): Promise<void> {
-    await this.#send(ADD_UNRECORDED, [[...page], this.#ends]);
+  async addEnds(page: readonly CopiedEnd[]): Promise<void> {
+    await this.#send(ADD_ENDS, [JSON.stringify(page), this.#ends]);
     this.#ends += page.length;
-  }
-
-  async addRecovery(page: readonly CopiedRecovery[]): Promise<void> {
-    const leases = page.flatMap(({ tree_id, leases: all }) => all.map((lease) => ({ tree_id, ...lease })));
-    await this.#attempt((send) =>
-      inTransaction(send, async () => {
-        await send({
-          text: SET_TIMERS,
-          values: [page.map(({ tree_id }) => tree_id), page.map(({ wake_at }) => wake_at)],
-        });
-        const columns = [
-          leases.map(({ kind }) => kind),
-          leases.map(({ run_id }) => run_id),
-          leases.map(({ tree_id }) => tree_id),
-        ];
-        if (leases.length > 0) await send({ text: ADD_LEASES, values: columns });
-      }),
-    );
   }
 
   async finish({ size, root, frontier }: LogHead): Promise<void> {
@@ -231,71 +216,53 @@ class PostgresCopyTarget implements LedgerCopyTarget {
   }
 }
 
-const NOTHING = new Uint8Array();
-
 const asCopyError = (cause: unknown, message: string): unknown =>
   cause instanceof Error && 'code' in cause && cause.code === 'USAGE' ? cause : asLedgerError(cause, message);
 
-const ADD_CONTENTS = `WITH c AS (
-    SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::integer[], $6::boolean[],
-      $7::integer[], $8::integer[]) WITH ORDINALITY AS c (no, case_id, kind, size, key_no, erased, at, stored, place)
-  ), added AS (
-    INSERT INTO artifacts (artifact_no, case_id, sha256, kind, byte_size, key_no, bytes)
-    SELECT c.no, c.case_id, substring($9::bytea FROM ((c.place - 1) * ${HASH_BYTES} + 1)::integer FOR ${HASH_BYTES}),
-      c.kind, c.size, c.key_no,
-      CASE WHEN NOT c.erased THEN substring($10::bytea FROM c.at FOR least(c.stored, ${CHUNK_BYTES})) END FROM c
-  )
-  INSERT INTO artifact_chunks (artifact_no, chunk_no, bytes)
-  SELECT c.no, k,
-    substring($10::bytea FROM c.at + k * ${CHUNK_BYTES} FOR least(c.stored - k * ${CHUNK_BYTES}, ${CHUNK_BYTES}))
-  FROM c, generate_series(1, (c.stored - 1) / ${CHUNK_BYTES}) AS k WHERE c.stored > ${CHUNK_BYTES}`;
+const ADD_CONTENTS = 'SELECT store_contents($1, $2, $3)';
 
 const ADD_BLOCKS = `WITH b AS (
-    SELECT * FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::text[], $5::integer[], $6::integer[],
-      $7::integer[], $8::integer[], $9::integer[], $10::integer[])
-      AS b (tree_id, seq, log_index, types, text_at, text_bytes, leaf_at, leaf_bytes, refs_at, refs)
+    SELECT * FROM json_to_recordset($1::json) AS b (tree_id text, seq integer, log_index bigint, types text, texts text,
+      leaf_hashes text, artifact_entries integer[], artifact_nos bigint[])
   ), added AS (
     INSERT INTO blocks (tree_id, seq, commit_no, types, leaf_hashes, text_bytes, texts, artifact_entries, artifact_nos)
-    SELECT b.tree_id, b.seq, b.log_index + 1, b.types, substring($12::bytea FROM b.leaf_at FOR b.leaf_bytes),
-      b.text_bytes, convert_from(substring($11::bytea FROM b.text_at FOR b.text_bytes), 'UTF8'),
-      CASE WHEN b.refs > 0 THEN ($13::integer[])[b.refs_at : b.refs_at + b.refs - 1] END,
-      CASE WHEN b.refs > 0 THEN ($14::bigint[])[b.refs_at : b.refs_at + b.refs - 1] END FROM b
+    SELECT b.tree_id, b.seq, b.log_index + 1, b.types, decode(b.leaf_hashes, 'hex'), octet_length(b.texts), b.texts,
+      b.artifact_entries, b.artifact_nos FROM b
   )
   INSERT INTO log (log_index, tree_id, seq) SELECT b.log_index, b.tree_id, b.seq FROM b`;
 
-const ADD_TREES = `INSERT INTO trees
-    (tree_id, opened, case_id, head_seq, head_hash, ended, unfinished, wake_at)
-  SELECT t.tree_id, $6::bigint + t.place, t.case_id, l.seq + octet_length(l.leaf_hashes) / ${HASH_BYTES},
-    substring(l.leaf_hashes FROM octet_length(l.leaf_hashes) - ${HASH_BYTES - 1}), t.ended, t.unfinished, t.wake_at
-  FROM unnest($1::text[], $2::text[], $3::boolean[], $4::boolean[], $5::text[]) WITH ORDINALITY
-    AS t (tree_id, case_id, ended, unfinished, wake_at, place)
-  CROSS JOIN LATERAL (
-    SELECT b.seq, b.leaf_hashes FROM blocks b WHERE b.tree_id = t.tree_id ORDER BY b.seq DESC LIMIT 1) AS l`;
+/** The leases are those of the former writer, which is known to be dead: its lock is free. */
+const ADD_TREES = `WITH t AS (
+    SELECT * FROM ROWS FROM (json_to_recordset($1::json)
+      AS (tree_id text, case_id text, ended boolean, unfinished boolean, wake_at text, leases json)) WITH ORDINALITY
+      AS t (tree_id, case_id, ended, unfinished, wake_at, leases, place)
+  ), added AS (
+    INSERT INTO trees (tree_id, opened, case_id, head_seq, head_hash, ended, unfinished, wake_at)
+    SELECT t.tree_id, $2::bigint + t.place, t.case_id, l.seq + octet_length(l.leaf_hashes) / ${HASH_BYTES},
+      substring(l.leaf_hashes FROM octet_length(l.leaf_hashes) - ${HASH_BYTES - 1}), t.ended, t.unfinished, t.wake_at
+    FROM t CROSS JOIN LATERAL (
+      SELECT b.seq, b.leaf_hashes FROM blocks b WHERE b.tree_id = t.tree_id ORDER BY b.seq DESC LIMIT 1) AS l
+  ), d AS (
+    SELECT l.kind, l.run_id, t.tree_id FROM t, json_to_recordset(t.leases) AS l (kind text, run_id text)
+  ), writer AS (
+    INSERT INTO workers (host, pid, started, backend_pid, over_at, is_dead)
+    SELECT '', 0, '', 0, clock_timestamp(), true WHERE EXISTS (SELECT FROM d) RETURNING worker_id
+  )
+  INSERT INTO leases (kind, run_id, tree_id, worker_id) SELECT d.kind, d.run_id, d.tree_id, w.worker_id FROM writer w, d`;
 
 const ADD_MARKS = `INSERT INTO marks (scope, name, seq, run_id, step_index, payload_sha256)
-  SELECT * FROM unnest($1::text[], $2::text[], $3::integer[], $4::text[], $5::integer[], $6::text[])`;
+  SELECT scope, name, seq, run_id, step_index, payload_sha256 FROM json_populate_recordset(NULL::marks, $1::json)`;
 
-const ADD_RECORDS = `WITH r AS (
-    INSERT INTO run_records (tree_id, run_id, record) SELECT * FROM unnest($1::text[], $2::text[], $3::text[])
+const ADD_ENDS = `WITH t AS (
+    SELECT * FROM ROWS FROM (json_to_recordset($1::json) AS (tree_id text, seq integer, records json)) WITH ORDINALITY
+      AS t (tree_id, seq, records, place)
+  ), r AS (
+    INSERT INTO run_records (tree_id, run_id, record)
+    SELECT t.tree_id, r.run_id, r.text FROM t, json_to_recordset(t.records) AS r (run_id text, text text)
+  ), recorded AS (
+    INSERT INTO recorded_trees (tree_id, seq) SELECT t.tree_id, t.seq FROM t WHERE t.seq IS NOT NULL ORDER BY t.place
   )
-  INSERT INTO recorded_trees (tree_id, seq)
-  SELECT t.tree_id, t.seq FROM unnest($4::text[], $5::integer[]) WITH ORDINALITY AS t (tree_id, seq, place)
-  ORDER BY t.place`;
-
-const ADD_UNRECORDED = `INSERT INTO unrecorded_trees (place, tree_id)
-  SELECT $2::bigint + t.place, t.tree_id FROM unnest($1::text[]) WITH ORDINALITY AS t (tree_id, place)`;
-
-const SET_TIMERS = `UPDATE trees SET wake_at = t.wake_at FROM unnest($1::text[], $2::text[]) AS t (tree_id, wake_at)
-  WHERE trees.tree_id = t.tree_id`;
-
-/** This worker is the former writer, which is known to be dead: its lock is free. */
-const ADD_LEASES = `WITH p AS (
-    INSERT INTO workers (host, pid, started, backend_pid, over_at, is_dead)
-    VALUES ('', 0, '', 0, clock_timestamp(), true) RETURNING worker_id
-  )
-  INSERT INTO leases (kind, run_id, tree_id, worker_id)
-  SELECT d.kind, d.run_id, d.tree_id, p.worker_id
-  FROM p, unnest($1::text[], $2::text[], $3::text[]) AS d (kind, run_id, tree_id)`;
+  INSERT INTO unrecorded_trees (place, tree_id) SELECT $2::bigint + t.place, t.tree_id FROM t WHERE t.seq IS NULL`;
 
 const ADD_CASES = `INSERT INTO cases (case_id, erased_key) SELECT * FROM unnest($1::text[], $2::integer[])`;
 

@@ -2,9 +2,7 @@
 
 import { newestFormat, type Migration } from '../../ledger/migrations.js';
 import type { Queryable } from '../postgres-connection.js';
-import { createFunctions } from '../postgres-functions.js';
-import { CHUNK_BYTES, CREATE_TABLES } from '../postgres-schema.js';
-import { CREATE_SHARED } from '../postgres-shared-functions.js';
+import { createLedgerSql } from '../postgres-schema.js';
 
 export type PostgresMigration = Migration<Queryable, Promise<void>>;
 
@@ -17,7 +15,7 @@ export const MIGRATIONS: readonly PostgresMigration[] = [
     from: 0,
     to: 1,
     apply: async (client) => {
-      await client.query({ text: `${CREATE_TABLES}\n${createFunctions(CHUNK_BYTES)}\n${CREATE_SHARED}` });
+      await client.query({ text: createLedgerSql() });
     },
   },
 ];

@@ -5,11 +5,14 @@ export class ByteColumn {
   readonly #parts: Uint8Array[] = [];
   #length = 0;
 
-  add(bytes: Uint8Array): void {
-    this.at.push(this.#length + 1);
-    this.lengths.push(bytes.byteLength);
+  /** @returns where the bytes are, and how many */
+  add(bytes: Uint8Array): { readonly at: number; readonly bytes: number } {
+    const place = { at: this.#length + 1, bytes: bytes.byteLength };
+    this.at.push(place.at);
+    this.lengths.push(place.bytes);
     this.#parts.push(bytes);
     this.#length += bytes.byteLength;
+    return place;
   }
 
   toBuffer(): Buffer {

@@ -2,80 +2,68 @@
 // with the connection: listeners also poll.
 
 import type { Client } from 'pg';
+import { BackgroundJob } from '../../../engine/background-job.js';
 import type { GrownTree } from '../../../engine/ports/ledger/shared-store.js';
+import { systemClock } from '../../../system/system-clock.js';
 import { connect, type PostgresPlace, type Row } from '../postgres-connection.js';
+import { CHANNEL } from '../postgres-schema.js';
 
 /** Time between two attempts to connect, in ms. */
 const RECONNECT_MS = 1_000;
 
 type GrownListener = (trees: readonly GrownTree[]) => void;
 
-/** The channel of a ledger, as an SQL expression. */
-export const CHANNEL = `'turnpike_' || 'head'::regclass::oid`;
-
 export class PostgresAnnouncements {
   readonly #place: PostgresPlace;
   readonly #listeners = new Set<GrownListener>();
+  /** Connects, again after each loss. */
+  readonly #job: BackgroundJob;
   #client: Client | null = null;
-  #isConnecting = false;
-  #isClosed = false;
-  #timer: NodeJS.Timeout | undefined;
 
   constructor(place: PostgresPlace) {
     this.#place = place;
+    this.#job = new BackgroundJob({
+      clock: systemClock(),
+      run: () => this.#connect(),
+      onFailed: () => {
+        this.#client = null;
+        return RECONNECT_MS;
+      },
+    });
   }
 
   /** See `SharedLedgerStore.subscribe`. */
   subscribe(listener: GrownListener): () => void {
     this.#listeners.add(listener);
-    void this.#connect();
+    this.#job.start(0);
     return () => void this.#listeners.delete(listener);
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
-    clearTimeout(this.#timer);
+    this.#job.close();
     this.#listeners.clear();
     const client = this.#client;
     this.#client = null;
     await client?.end().catch(() => undefined);
   }
 
-  async #connect(): Promise<void> {
-    if (this.#isClosed || this.#isConnecting || this.#client !== null) return;
-    this.#isConnecting = true;
-    try {
-      const client = await connect(this.#place);
-      client.on('notification', ({ payload }) => this.#announce(payload ?? ''));
-      client.on('error', () => this.#lose(client));
-      client.on('end', () => this.#lose(client));
-      this.#client = client;
-      const [row] = (await client.query<Row>({ text: `SELECT ${CHANNEL} AS channel` })).rows;
-      await client.query({ text: `LISTEN ${row?.['channel'] ?? ''}` });
-      if (this.#wasClosed()) await this.close();
-    } catch {
-      this.#reconnectLater();
-    }
-    this.#isConnecting = false;
-  }
-
-  /** Asked after a wait: the store may have been closed meanwhile. */
-  #wasClosed(): boolean {
-    return this.#isClosed;
+  async #connect(): Promise<null> {
+    const client = await connect(this.#place);
+    client.on('notification', ({ payload }) => this.#announce(payload ?? ''));
+    client.on('error', () => this.#lose(client));
+    client.on('end', () => this.#lose(client));
+    this.#client = client;
+    const [row] = (await client.query<Row>({ text: `SELECT ${CHANNEL} AS channel` })).rows;
+    await client.query({ text: `LISTEN ${row?.['channel'] ?? ''}` });
+    // The store may have been closed meanwhile.
+    if (this.#job.isStopped) await this.close();
+    return null;
   }
 
   #lose(client: Client): void {
     if (this.#client !== client) return;
     this.#client = null;
-    this.#reconnectLater();
-  }
-
-  #reconnectLater(): void {
-    if (this.#isClosed) return;
-    this.#client = null;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#connect(), RECONNECT_MS);
-    this.#timer.unref();
+    this.#job.request(RECONNECT_MS);
   }
 
   #announce(payload: string): void {

@@ -1,29 +1,11 @@
 // What workers do for each other: leases of workers that are gone, and timers of any tree.
 
-import type { ClaimedLease, Lease, SharedBatch } from '../../../engine/ports/ledger/shared-store.js';
+import type { ClaimedLease, Lease } from '../../../engine/ports/ledger/shared-store.js';
 import { isKnownDead } from '../../../system/process-identity.js';
 import type { ReaderPool, Row } from '../postgres-connection.js';
-import { quotaParameter } from './postgres-quotas.js';
-import { WORKER_LOCK } from '../postgres-shared-functions.js';
+import { WORKER_LOCK } from '../postgres-schema.js';
 import { integerOf, textOf } from '../values/postgres-values.js';
 import type { SendStatement } from '../writer-session.js';
-
-/** @param parameters those of commit_batch @returns the parameters of commit_shared */
-export function sharedParameters(batch: SharedBatch, parameters: readonly unknown[]): unknown[] {
-  const { worker_id, trees } = batch;
-  const taken = trees.flatMap((append, at) => append.taken.map((lease) => ({ ...lease, tree: at + 1 })));
-  const released = trees.flatMap((append, at) => append.released.map((run_id) => ({ run_id, tree: at + 1 })));
-  return [
-    worker_id,
-    taken.map(({ tree }) => tree),
-    taken.map(({ kind }) => kind),
-    taken.map(({ run_id }) => run_id),
-    released.map(({ tree }) => tree),
-    released.map(({ run_id }) => run_id),
-    ...parameters.slice(2, -1),
-    quotaParameter(batch),
-  ];
-}
 
 const OTHER_WORKERS = `SELECT worker_id, host, pid, started, backend_pid FROM workers
   WHERE worker_id <> $1 AND (over_at IS NULL OR NOT is_dead AND EXISTS (

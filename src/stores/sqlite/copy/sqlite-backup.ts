@@ -33,13 +33,18 @@ export async function backupSqliteFile(
     db.close();
   }
   withoutWal(target);
-  const descriptor = openSync(target, 'r');
+  syncFile(target);
+}
+
+/** Makes a closed file and its name durable. */
+export function syncFile(path: string): void {
+  const file = openSync(path, 'r');
   try {
-    fsyncSync(descriptor);
+    fsyncSync(file);
   } finally {
-    closeSync(descriptor);
+    closeSync(file);
   }
-  fsyncDirectorySync(dirname(target));
+  fsyncDirectorySync(dirname(path));
 }
 
 /** Reports the pages as bytes. SQLite names their number with the first report. */

@@ -4,29 +4,27 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type {
   CopiedBlock,
   CopiedContent,
-  CopiedMarks,
-  CopiedRecords,
+  CopiedEnd,
+  CopiedMark,
   CopiedTree,
   CopyPages,
   LedgerCopySource,
 } from '../../../engine/ports/ledger/ledger-copy.js';
 import type { LogHead } from '../../../core/ledger/readable-ledger.js';
 import { type CaseKeys, SEAL_BYTES } from '../../keys/case-keys.js';
-import { tamperedError } from '../../ledger/store-errors.js';
 import { OWN_PREFIX } from '../../records/sql-table.js';
 import { hashesIn } from '../content/sqlite-archives.js';
-import { readArtifactFile } from '../content/sqlite-artifact-files.js';
+import { INLINE_BYTES_MAX, readArtifactFile } from '../content/sqlite-artifact-files.js';
+import type { ContentStorage } from '../content/sqlite-artifacts.js';
+import { asLedgerError } from '../sqlite-binding.js';
+import { componentsOf, ledgerFile, type SqliteComponents } from '../sqlite-medium.js';
 import { artifactNumbers, readMarks } from '../sqlite-rows.js';
-import { type SqliteConnection, asLedgerError } from '../sqlite-binding.js';
-import { openDatabase } from '../sqlite-database.js';
-import { SqliteRunRecords } from '../sqlite-run-records.js';
 
 const PAGE_BLOCKS = 256;
 const PAGE_ROWS = 1_024;
 /** Rows of contents in one page; each has at most 256 KiB in the database. */
 const PAGE_CONTENTS = 64;
 const PAGE_RECORDED = 64;
-const HASH_BYTES = 32;
 
 export interface SqliteCopySourceOptions {
   readonly file: string;
@@ -36,33 +34,33 @@ export interface SqliteCopySourceOptions {
 
 /** Opens a ledger of the current format whose writer lock the caller has. @throws like `openSqliteStore` */
 export const openSqliteCopySource = (options: SqliteCopySourceOptions): LedgerCopySource =>
-  new SqliteCopySource(openDatabase(options.file, true), options);
+  new SqliteCopySource(options);
 
 class SqliteCopySource implements LedgerCopySource {
-  readonly #db: SqliteConnection;
-  readonly #options: SqliteCopySourceOptions;
+  readonly #file: string;
+  readonly #storage: ContentStorage;
+  readonly #parts: SqliteComponents;
 
-  constructor(db: SqliteConnection, options: SqliteCopySourceOptions) {
-    this.#db = db;
-    this.#options = options;
+  constructor({ file, artifactsDir: directory, keys }: SqliteCopySourceOptions) {
+    this.#file = file;
+    this.#storage = { directory, keys };
+    const medium = ledgerFile(file, this.#storage, 'read');
+    this.#parts = componentsOf(medium, medium.connect());
   }
 
-  async head(): Promise<LogHead> {
-    const sql = 'SELECT size, lower(hex(root)) AS root, lower(hex(frontier)) AS frontier FROM meta';
-    const [row] = await this.#read<{ size: number; root: string; frontier: string }>(sql, []);
-    if (row === undefined) throw tamperedError('the ledger has lost its head');
-    return { size: row.size, root: row.root, frontier: hashesIn(row.frontier) };
+  head(): Promise<LogHead> {
+    return this.#query(() => this.#parts.reader.head());
   }
 
   async findObstacle(): Promise<string | null> {
-    const [archived] = await this.#read<{ size: number | null }>('SELECT max(size) AS size FROM archives', []);
-    if (archived?.size != null) {
+    const archived = await this.#query(() => this.#parts.archives.size());
+    if (archived > 0) {
       return (
-        `its first ${archived.size} entries are in archive files, which a copy would not continue: ` +
+        `its first ${archived} entries are in archive files, which a copy would not continue: ` +
         'copy the folder of the closed home to move it'
       );
     }
-    const tables = await this.#read<{ name: string }>(OWN_TABLES, []);
+    const tables = await this.#read<{ name: string }>(OWN_TABLES);
     if (tables.length === 0) return null;
     return (
       `it holds tables of records (${tables.map(({ name }) => name).join(', ')}), which a copy would leave behind: ` +
@@ -71,91 +69,86 @@ class SqliteCopySource implements LedgerCopySource {
   }
 
   async *contents(): CopyPages<CopiedContent> {
-    for (let from = 0; ;) {
-      const rows = await this.#read<ContentRow>(CONTENTS, [from, PAGE_CONTENTS]);
-      if (rows.length === 0) return;
-      const page: CopiedContent[] = [];
+    for await (const rows of this.#pages<ContentRow>(CONTENTS, 'no', PAGE_CONTENTS)) {
+      let page: CopiedContent[] = [];
       for (const row of rows) {
-        const content = { ...row, stored: await this.#storedBytes(row) };
-        // A large content is a page of its own.
-        if (row.stored === null && content.stored !== null) yield [...page.splice(0), content];
-        else page.push(content);
+        page.push({ ...row, stored: await this.#storedBytes(row) });
+        if (row.byte_size <= INLINE_BYTES_MAX) continue;
+        yield page;
+        page = [];
       }
-      if (page.length > 0) yield page;
-      from = (rows.at(-1)?.no ?? 0) + 1;
+      yield page;
     }
   }
 
   /** @returns null if the content was erased */
   async #storedBytes({ case_id, key_no, sha256, byte_size, stored }: ContentRow): Promise<Uint8Array | null> {
-    const { keys, artifactsDir: directory } = this.#options;
+    const { keys, directory } = this.#storage;
     if (case_id !== null && key_no > 0 && 'erased_below' in keys.get(case_id, key_no)) return null;
     if (stored !== null) return stored;
     return readArtifactFile({ directory, case_id, sha256, sealed: key_no }, byte_size + (key_no > 0 ? SEAL_BYTES : 0));
   }
 
   async *blocks(): CopyPages<CopiedBlock> {
-    for (let from = 0; ;) {
-      const rows = await this.#read<BlockColumns>(BLOCKS, [from, PAGE_BLOCKS]);
-      if (rows.length === 0) return;
-      yield rows.map(toCopiedBlock);
-      from = (rows.at(-1)?.log_index ?? 0) + 1;
-    }
+    for await (const rows of this.#pages<BlockColumns>(BLOCKS, 'log_index', PAGE_BLOCKS)) yield rows.map(toCopiedBlock);
   }
 
   async *trees(): CopyPages<CopiedTree> {
-    for (let from = 0; ;) {
-      const rows = await this.#read<TreeColumns>(TREES, [from, PAGE_ROWS]);
-      if (rows.length === 0) return;
+    for await (const rows of this.#pages<TreeColumns>(TREES, 'log_index', PAGE_ROWS))
       yield rows.map((row) => ({ ...row, ended: row.ended === 1, unfinished: row.unfinished === 1 }));
-      from = (rows.at(-1)?.log_index ?? 0) + 1;
+  }
+
+  async *marks(): CopyPages<CopiedMark> {
+    for await (const rows of this.#pages<{ mark_no: number; marks: string }>(MARKS, 'mark_no', PAGE_ROWS)) {
+      yield rows.flatMap(({ mark_no, marks }) => {
+        const { proposals, inputs } = readMarks(mark_no, marks);
+        return [...proposals, ...inputs];
+      });
     }
   }
 
-  async *marks(): CopyPages<CopiedMarks> {
-    for (let from = 0; ;) {
-      const rows = await this.#read<{ mark_no: number; marks: string }>(MARKS, [from, PAGE_ROWS]);
-      if (rows.length === 0) return;
-      yield rows.map(({ mark_no, marks }) => readMarks(mark_no, marks));
-      from = (rows.at(-1)?.mark_no ?? 0) + 1;
-    }
-  }
-
-  async *records(): CopyPages<CopiedRecords> {
-    for (let from = 0; ;) {
-      const trees = await this.#read<{ row: number; tree_id: string; seq: number }>(RECORDED, [from, PAGE_RECORDED]);
-      if (trees.length === 0) return;
-      const page: CopiedRecords[] = [];
-      for (const { tree_id, seq } of trees) {
-        const records = await this.#read<{ run_id: string; text: string }>(RECORDS, [tree_id]);
-        page.push({ tree: { tree_id, seq }, records: records.map((record) => ({ tree_id, ...record })) });
-      }
+  async *ends(): CopyPages<CopiedEnd> {
+    for await (const trees of this.#pages<RecordedColumns>(RECORDED, 'row', PAGE_RECORDED)) {
+      const page: CopiedEnd[] = [];
+      for (const { tree_id, seq } of trees)
+        page.push({ tree_id, seq, records: await this.#read<CopiedEnd['records'][number]>(RECORDS, [tree_id]) });
       yield page;
-      from = (trees.at(-1)?.row ?? 0) + 1;
     }
-  }
-
-  async *unrecorded(): CopyPages<string> {
-    const records = new SqliteRunRecords(this.#db);
-    for (let from: number | null = records.firstUnrecorded(); from !== null;) {
-      const { rows, next }: ReturnType<SqliteRunRecords['unrecorded']> = records.unrecorded(from);
-      if (rows.length > 0) yield rows.map(({ tree_id }) => tree_id);
+    const { runRecords } = this.#parts;
+    for (let from: number | null = await this.#query(() => runRecords.firstUnrecorded()); from !== null;) {
+      const start: number = from;
+      const { rows, next } = await this.#query(() => runRecords.unrecorded(start));
+      yield rows.map(({ tree_id }) => ({ tree_id, seq: null, records: [] }));
       from = next;
-      await nextTurn();
     }
   }
 
   close(): Promise<void> {
-    this.#db.close();
+    this.#parts.db.close();
     return Promise.resolve();
   }
 
-  async #read<Row>(sql: string, values: readonly unknown[]): Promise<readonly Row[]> {
+  /** @param sql has the key of the first row as its first parameter, and the size of the page as its second */
+  async *#pages<Row extends object>(sql: string, key: keyof Row, size: number): CopyPages<Row> {
+    for (let from = 0; ;) {
+      const rows = await this.#read<Row>(sql, [from, size]);
+      const last = rows.at(-1);
+      if (last === undefined) return;
+      yield rows;
+      from = Number(last[key]) + 1;
+    }
+  }
+
+  #read<Row>(sql: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
+    return this.#query(() => this.#parts.db.prepare(sql).all(...values) as Row[]);
+  }
+
+  async #query<T>(work: () => T): Promise<T> {
     await nextTurn();
     try {
-      return this.#db.prepare(sql).all(...values) as Row[];
+      return work();
     } catch (cause) {
-      throw asLedgerError(cause, `the ledger ${this.#options.file} cannot be read`);
+      throw asLedgerError(cause, `the ledger ${this.#file} cannot be read`);
     }
   }
 }
@@ -169,13 +162,17 @@ interface BlockColumns extends Pick<CopiedBlock, 'tree_id' | 'seq' | 'log_index'
 
 type TreeColumns = Omit<CopiedTree, 'ended' | 'unfinished'> & Readonly<Record<'ended' | 'unfinished', number>>;
 
+interface RecordedColumns {
+  readonly row: number;
+  readonly tree_id: string;
+  readonly seq: number;
+}
+
 function toCopiedBlock({ artifacts, ...block }: BlockColumns): CopiedBlock {
-  const count = block.leaf_hashes.byteLength / HASH_BYTES;
-  const entries = artifacts === null ? [] : Array.from({ length: count }, (_, entry) => entry);
-  return {
-    ...block,
-    contents: entries.flatMap((entry) => artifactNumbers(artifacts, entry).map((no) => ({ entry, no }))),
-  };
+  const leaf_hashes = hashesIn(block.leaf_hashes.toString('hex'));
+  const entries = artifacts === null ? [] : leaf_hashes.keys();
+  const contents = [...entries].flatMap((entry) => artifactNumbers(artifacts, entry).map((no) => ({ entry, no })));
+  return { ...block, leaf_hashes, contents };
 }
 
 const OWN_TABLES = `SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB '${OWN_PREFIX}*' ORDER BY name`;

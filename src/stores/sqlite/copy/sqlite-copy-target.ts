@@ -1,37 +1,31 @@
 // Fills a new SQLite ledger with the rows of another one. The file is a draft under another name, without a journal:
 // an interrupted copy starts again. `finish` makes it durable and gives it its name.
 
-import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
+import { renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type {
   CopiedBlock,
   CopiedContent,
-  CopiedMarks,
-  CopiedRecords,
+  CopiedEnd,
+  CopiedMark,
   CopiedTree,
   LedgerCopyTarget,
 } from '../../../engine/ports/ledger/ledger-copy.js';
+import { nameInLedger } from '../../../core/contract/entry-name.js';
 import type { LogHead } from '../../../core/ledger/readable-ledger.js';
 import { fsyncDirectorySync } from '../../../system/files/fsync-directory.js';
 import { INLINE_BYTES_MAX, writeArtifactFile } from '../content/sqlite-artifact-files.js';
-import {
-  BLOCK_CHARS_MAX,
-  BLOCK_ENTRIES_MAX,
-  ENDED_MARK,
-  inputKey,
-  marksText,
-  proposalKey,
-  type BatchMarks,
-} from '../sqlite-rows.js';
+import { tamperedError } from '../../ledger/store-errors.js';
+import { blocksOf, keysOf, marksText, type BatchMarks, type Block } from '../sqlite-rows.js';
 import { connectSqlite, type SqliteConnection, type SqliteStatement, asLedgerError } from '../sqlite-binding.js';
 import { createDatabase, withoutTriggers } from '../sqlite-database.js';
+import { syncFile } from './sqlite-backup.js';
 
 /** Marks in one row: a lookup parses the whole row. */
 const ROW_MARKS = 32;
 /** Memory of the page cache, in KiB: rows of the index by mark are not inserted in its order. */
 const CACHE_KIB = 65_536;
-const HASH_BYTES = 32;
 
 export interface SqliteCopyTargetOptions {
   /** The database file, which does not exist yet. */
@@ -57,6 +51,7 @@ export function createSqliteCopyTarget(options: SqliteCopyTargetOptions): Ledger
 }
 
 class SqliteCopyTarget implements LedgerCopyTarget {
+  readonly needsLeases = false;
   readonly #db: SqliteConnection;
   readonly #options: SqliteCopyTargetOptions;
   readonly #inserts: Readonly<Record<keyof typeof INSERTS, SqliteStatement>>;
@@ -86,10 +81,8 @@ class SqliteCopyTarget implements LedgerCopyTarget {
 
   addBlocks(page: readonly CopiedBlock[]): Promise<void> {
     return this.#write(() => {
-      for (const block of page.flatMap(splitBlock)) {
-        const { log_index, tree_id, seq, types, leaf_hashes, texts, contents } = block;
-        this.#inserts.block.run(log_index, tree_id, seq, artifactsText(contents), types, leaf_hashes, texts);
-      }
+      for (const { log_index, tree_id, seq, artifacts, types, leaf_hashes, texts } of page.flatMap(toBlocks))
+        this.#inserts.block.run(log_index, tree_id, seq, artifacts, types, leaf_hashes, texts.join('\n'));
     });
   }
 
@@ -100,28 +93,25 @@ class SqliteCopyTarget implements LedgerCopyTarget {
     });
   }
 
-  addMarks(page: readonly CopiedMarks[]): Promise<void> {
-    const proposals = page.flatMap((marks) => marks.proposals);
-    const inputs = page.flatMap((marks) => marks.inputs);
+  addMarks(page: readonly CopiedMark[]): Promise<void> {
     return this.#write(() => {
-      for (const some of slices(proposals)) this.#addMarks({ proposals: some, inputs: [], ended: [] });
-      for (const some of slices(inputs)) this.#addMarks({ proposals: [], inputs: some, ended: [] });
-    });
-  }
-
-  addRecords(page: readonly CopiedRecords[]): Promise<void> {
-    return this.#write(() => {
-      const mark_no = this.#addMarks({ proposals: [], inputs: [], ended: page.map(({ tree }) => tree.tree_id) });
-      for (const { tree, records } of page) {
-        for (const { tree_id, run_id, text } of records) this.#inserts.record.run(tree_id, run_id, text);
-        this.#inserts.recorded.run(tree.tree_id, mark_no, tree.seq);
+      for (const marks of slices(page)) {
+        const proposals = marks.filter((mark) => 'proposal_id' in mark);
+        const inputs = marks.filter((mark) => 'input_id' in mark);
+        this.#addMarks({ proposals, inputs, ended: [] });
       }
     });
   }
 
-  addUnrecorded(page: readonly string[]): Promise<void> {
+  addEnds(page: readonly CopiedEnd[]): Promise<void> {
     return this.#write(() => {
-      for (const ended of slices(page)) this.#addMarks({ proposals: [], inputs: [], ended });
+      for (const ends of slices(page)) {
+        const mark_no = this.#addMarks({ proposals: [], inputs: [], ended: ends.map(({ tree_id }) => tree_id) });
+        for (const { tree_id, seq, records } of ends) {
+          for (const { run_id, text } of records) this.#inserts.record.run(tree_id, run_id, text);
+          if (seq !== null) this.#inserts.recorded.run(tree_id, mark_no, seq);
+        }
+      }
     });
   }
 
@@ -129,14 +119,8 @@ class SqliteCopyTarget implements LedgerCopyTarget {
   #addMarks(marks: BatchMarks): number {
     const mark_no = this.#nextMark++;
     this.#inserts.marks.run(mark_no, marksText(marks));
-    for (const mark of marks.proposals) this.#addMark(proposalKey(mark), mark_no);
-    for (const mark of marks.inputs) this.#addMark(inputKey(mark), mark_no);
-    for (const scope of marks.ended) this.#addMark({ scope, name: ENDED_MARK }, mark_no);
+    for (const { scope, name } of keysOf(marks)) this.#inserts.mark.run(scope, name, mark_no);
     return mark_no;
-  }
-
-  #addMark({ scope, name }: { readonly scope: string; readonly name: string }, mark_no: number): void {
-    this.#inserts.mark.run(scope, name, mark_no);
   }
 
   async finish({ size, root, frontier }: LogHead): Promise<void> {
@@ -151,12 +135,7 @@ class SqliteCopyTarget implements LedgerCopyTarget {
       this.#db.pragma('locking_mode = NORMAL');
       this.#db.pragma('journal_mode = WAL');
       this.#db.close();
-      const file = openSync(draft, 'r');
-      try {
-        fsyncSync(file);
-      } finally {
-        closeSync(file);
-      }
+      syncFile(draft);
       renameSync(draft, this.#options.file);
       fsyncDirectorySync(dirname(draft));
     });
@@ -209,38 +188,15 @@ const FINISH = `UPDATE meta SET size = ?, root = ?, frontier = ?, blocks_indexed
 const slices = <T>(all: readonly T[]): readonly (readonly T[])[] =>
   Array.from({ length: Math.ceil(all.length / ROW_MARKS) }, (_, n) => all.slice(n * ROW_MARKS, (n + 1) * ROW_MARKS));
 
-/** Readers load a block as a whole, so its size is limited, unless a single entry is larger. */
-function splitBlock(block: CopiedBlock): readonly CopiedBlock[] {
-  const count = block.leaf_hashes.byteLength / HASH_BYTES;
-  if (count === 1 || (count <= BLOCK_ENTRIES_MAX && block.texts.length <= BLOCK_CHARS_MAX)) return [block];
-  const [types, texts] = [block.types.split(' '), block.texts.split('\n')];
-  const blocks: CopiedBlock[] = [];
-  for (let begin = 0, end = 0; begin < count; begin = end) {
-    let chars = texts[begin]?.length ?? 0;
-    for (end = begin + 1; end < count && end - begin < BLOCK_ENTRIES_MAX; end += 1) {
-      const next = texts[end]?.length ?? 0;
-      if (chars + next >= BLOCK_CHARS_MAX) break;
-      chars += 1 + next;
-    }
-    blocks.push({
-      tree_id: block.tree_id,
-      seq: block.seq + begin,
-      log_index: block.log_index + begin,
-      types: types.slice(begin, end).join(' '),
-      texts: texts.slice(begin, end).join('\n'),
-      leaf_hashes: block.leaf_hashes.subarray(begin * HASH_BYTES, end * HASH_BYTES),
-      contents: block.contents
-        .filter(({ entry }) => entry >= begin && entry < end)
-        .map(({ entry, no }) => ({ entry: entry - begin, no })),
-    });
-  }
-  return blocks;
-}
-
-/** @returns the column `artifacts` of a block; null for none */
-function artifactsText(contents: CopiedBlock['contents']): string | null {
-  if (contents.length === 0) return null;
-  const numbers: Record<number, number[]> = {};
-  for (const { entry, no } of contents) (numbers[entry] ??= []).push(no);
-  return JSON.stringify(numbers);
+/** Readers load a block as a whole, so blocks that are too large for this store are split. */
+function toBlocks({ tree_id, seq, log_index, types, texts, leaf_hashes, contents }: CopiedBlock): readonly Block[] {
+  const [textList, typeList] = [texts.split('\n'), types.split(' ')];
+  if (textList.length !== leaf_hashes.length || typeList.length !== leaf_hashes.length)
+    throw tamperedError(`the block at entry ${nameInLedger(log_index)} has lost an entry`);
+  const entries = leaf_hashes.map((leaf_hash, at) => {
+    return { leaf_hash, text: textList[at] ?? '', entry: { type: typeList[at] ?? '' } };
+  });
+  const attached = new Map<number, number[]>();
+  for (const { entry, no } of contents) attached.set(entry, [...(attached.get(entry) ?? []), no]);
+  return blocksOf({ tree_id, from: seq, entries }, log_index, attached);
 }

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import { Check } from 'typebox/value';
-import type { RegisteredSchema } from '../../../../src/core/contract/policy/registered-schema.js';
+import type { JsonSchema } from '../../../../src/core/contract/json-schema.js';
 import {
   EXPLANATION_CHARS_MAX,
   explanationText,
@@ -10,14 +10,14 @@ import {
 } from '../../../../src/core/contract/policy/schema-mismatch.js';
 import { random as seededRandom } from '../../../fixtures/random.js';
 
-const closed = (properties: object, required = Object.keys(properties)): RegisteredSchema => ({
+const closed = (properties: object, required = Object.keys(properties)): JsonSchema => ({
   type: 'object',
   properties,
   required,
   additionalProperties: false,
 });
 
-function explain(schema: RegisteredSchema, value: unknown): string | null {
+function explain(schema: JsonSchema, value: unknown): string | null {
   const mismatch = findSchemaMismatch(schema, value);
   return mismatch === null ? null : explanationText('args', mismatch);
 }
@@ -34,7 +34,7 @@ const SHAPES = closed({
   },
 });
 
-test.each<[RegisteredSchema, unknown, string | null]>([
+test.each<[JsonSchema, unknown, string | null]>([
   [AMOUNT, { amount: 100 }, null],
   [AMOUNT, { amount: 101 }, 'args.amount: must be <= 100'],
   [AMOUNT, { amount: 0 }, 'args.amount: must be >= 1'],
@@ -76,7 +76,7 @@ test('a mismatch that has no words of its own is named with its place', () => {
 });
 
 test('a long name, a long list and a long pattern leave a bounded line of printable ASCII', () => {
-  const deep = Array.from({ length: 12 }).reduce<RegisteredSchema>(
+  const deep = Array.from({ length: 12 }).reduce<JsonSchema>(
     (inner) => closed({ ['n'.repeat(60)]: inner }),
     closed({ unit: { enum: Array.from({ length: 200 }, (_, at) => `unit-${at}-\u202e`) } }),
   );
@@ -92,7 +92,7 @@ describe('random schemas and values', () => {
   type Random = () => number;
   const pick = <T>(random: Random, list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
 
-  function schemaFrom(random: Random, depth: number): RegisteredSchema {
+  function schemaFrom(random: Random, depth: number): JsonSchema {
     const type = depth > 3 ? 'string' : pick(random, TYPES);
     switch (type) {
       case 'object':

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { withoutTriggers } from '../../../../src/stores/sqlite/sqlite-database.js';
 import { openTurnpike } from '../../../../src/host/turnpike.js';
-import { copyHome, reopenHome } from '../../../../src/features/backup/copy/copy-home.js';
+import { copyHome, reopenHome } from '../../../../src/features/backup/index.js';
 import { locationText, resolveLocation, type LedgerLocation } from '../../../../src/home/ledger-location.js';
 import { createCopyMarker, removeCopyMarker, writeCopiedMark } from '../../../../src/home/copy-marker.js';
 import { turnpike } from '../../../interfaces/cli/fake-io.js';
@@ -25,6 +25,11 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const at = (name: string): LedgerLocation => resolveLocation(join(folder, name));
+/** A copy of the home by other means. */
+const cloned = (name: string): LedgerLocation => {
+  cpSync(from.paths.home, join(folder, name), { recursive: true, filter: (path) => !path.endsWith('pipe') });
+  return at(name);
+};
 
 describe('home copy', () => {
   test('copies an SQLite home: the same ledger, files, keys and tokens', async () => {
@@ -52,9 +57,9 @@ describe('home copy', () => {
   });
 
   test('refuses a source that another process has open', async () => {
-    cpSync(from.paths.home, join(folder, 'open'), { recursive: true, filter: (path) => !path.endsWith('pipe') });
-    const open = await openTurnpike({ ...serviceOptions(folder, 6_000), home: join(folder, 'open') });
-    await expect(copyHome({ from: at('open'), to: at('new') })).rejects.toMatchObject({ code: 'LEDGER_LOCKED' });
+    const busy = cloned('open');
+    const open = await openTurnpike({ ...serviceOptions(folder, 6_000), home: busy.paths.home });
+    await expect(copyHome({ from: busy, to: at('new') })).rejects.toMatchObject({ code: 'LEDGER_LOCKED' });
     await open.close();
   });
 
@@ -78,8 +83,7 @@ describe('home copy', () => {
   });
 
   test('a home that was copied is read, and not written until it is opened again', async () => {
-    cpSync(from.paths.home, join(folder, 'closed'), { recursive: true, filter: (path) => !path.endsWith('pipe') });
-    const closed = at('closed');
+    const closed = cloned('closed');
     const open = ({ paths }: LedgerLocation, first: number) =>
       openTurnpike({ ...serviceOptions(folder, first), control: false, home: paths.home });
     await copyHome({ from: closed, to: at('continued') });
@@ -101,8 +105,7 @@ describe('home copy', () => {
   });
 
   test('a copy that was interrupted after the mark of its source is finished, or the source is opened again', async () => {
-    cpSync(from.paths.home, join(folder, 'cut'), { recursive: true, filter: (path) => !path.endsWith('pipe') });
-    const [cut, to] = [at('cut'), at('cut-copy')];
+    const [cut, to] = [cloned('cut'), at('cut-copy')];
     mkdirSync(to.paths.home);
     createCopyMarker(to.paths.home, locationText(cut));
     writeCopiedMark(cut.paths.home, locationText(to));
@@ -115,16 +118,20 @@ describe('home copy', () => {
     expect(await reopenHome(cut)).toBe(locationText(to));
   });
 
-  test('a source whose entries were changed is not published', async () => {
-    cpSync(from.paths.home, join(folder, 'bad'), { recursive: true, filter: (path) => !path.endsWith('pipe') });
-    const db = new Database(join(folder, 'bad', 'ledger.db'));
-    withoutTriggers(db, ['blocks_update'], () => {
-      db.exec(`UPDATE blocks SET texts = replace(texts, 'case-a', 'case-x') WHERE log_index = 0`);
-    });
+  test.each([
+    ['text-changed', `texts = replace(texts, 'case-a', 'case-x')`, 'refused'],
+    ['entry-lost', `types = types || ' step_trace'`, 'LEDGER_TAMPERED'],
+  ])('a source with damaged entries is not published: %s', async (what, change, outcome) => {
+    const [bad, to] = [cloned(what), at(`${what}-copy`)];
+    const db = new Database(bad.paths.ledger);
+    withoutTriggers(db, ['blocks_update'], () => db.exec(`UPDATE blocks SET ${change} WHERE log_index = 0`));
     db.close();
-    const { verdict } = await copyHome({ from: at('bad'), to: at('bad-copy') });
-    expect(verdict.verdict).toBe('refused');
-    await expect(openTurnpike({ home: join(folder, 'bad-copy'), control: false })).rejects.toMatchObject({
+    const copied = copyHome({ from: bad, to }).then(
+      ({ verdict }) => verdict.verdict,
+      (error: unknown) => (error as { code?: string }).code,
+    );
+    expect(await copied).toBe(outcome);
+    await expect(openTurnpike({ home: to.paths.home, control: false })).rejects.toMatchObject({
       code: 'LEDGER_UNAVAILABLE',
     });
   });
@@ -152,11 +159,7 @@ describe('home copy', () => {
   });
 
   test('refuses tables of records in the database of the ledger, and an archived beginning', async () => {
-    const copyOf = (name: string): LedgerLocation => {
-      cpSync(from.paths.home, join(folder, name), { recursive: true, filter: (path) => !path.endsWith('pipe') });
-      return at(name);
-    };
-    const withRecords = copyOf('records');
+    const withRecords = cloned('records');
     const db = new Database(withRecords.paths.ledger);
     db.exec('CREATE TABLE records_facts (id TEXT PRIMARY KEY) STRICT');
     db.close();
@@ -164,7 +167,7 @@ describe('home copy', () => {
       code: 'LEDGER_UNAVAILABLE',
       message: expect.stringContaining('records_facts'),
     });
-    const archived = copyOf('archived');
+    const archived = cloned('archived');
     const file = join(folder, 'archive.jsonl');
     expect((await turnpike(folder, ['ledger', 'archive', file, '--home', archived.paths.home])).code).toBe(0);
     await expect(copyHome({ from: archived, to: at('new') })).rejects.toMatchObject({

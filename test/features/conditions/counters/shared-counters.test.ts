@@ -14,6 +14,7 @@ import { ABSENT, proposal } from '../../../fixtures/tree.js';
 import { start, turns } from '../../../engine/start-tree.js';
 import { COUNTED_WRITES } from './counted-writes.js';
 import '../../../fixtures/conditions.js';
+import { LOCAL_EFFECTS } from '../../../fixtures/local-effects.js';
 
 class Workers {
   readonly #state = new LedgerModel({ integrates: false });
@@ -41,6 +42,7 @@ class Workers {
       ...{ store, externalHeadStore: memoryHeadStore(this.#state.head), clock: new ManualClock() },
       ...{ log: winstonLog('silent'), secrets: ephemeralKey(), defer: (task) => void setImmediate(task) },
       effects: {
+        ...LOCAL_EFFECTS,
         gather: () => ({ paths: [ABSENT], usage: { bytes: 0, files: 0 } }),
         run: () => ({ status: 'done', result: { bytes_written: 1 } }),
         settle: () => ({ status: 'failed', cause: 'INTERRUPTED' }),

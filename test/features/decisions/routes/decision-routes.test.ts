@@ -147,7 +147,10 @@ test('the id of a request is in each response, refused or not', async () => {
     [400, id],
     [401, id],
   ]);
-  expect((await ask(EVALUATION, { 'x-request-id': 'x'.repeat(129) })).headers.get('x-request-id')).toBeNull();
+  for (const other of ['x'.repeat(129), 'a b'])
+    expect((await ask(EVALUATION, { 'x-request-id': other })).headers.get('x-request-id')).toBeNull();
+  const health = await http.ask('/health', token, { headers: { 'x-request-id': id } });
+  expect(health.headers.get('x-request-id')).toBeNull();
 });
 
 test('the metadata names the addresses', async () => {

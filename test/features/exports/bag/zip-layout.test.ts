@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
-import { createBagZip } from '../../../../src/features/exports/bag/create-bag-zip.js';
+import { createBagZip } from '../../../../src/features/exports/bag/create-bag.js';
 import { openBagZip } from '../../../../src/features/exports/bag/bag-zip.js';
 import { localHeader } from '../../../../src/features/exports/bag/zip-format.js';
 import { writeBag } from '../../../../src/features/exports/bagit/write-bag.js';

@@ -1,11 +1,16 @@
-// The records of an archive, with one wrong value at a time: the rules of zip-layout.ts and zip-content.ts by
+// The records of an archive, with one wrong value at a time: the rules of zip-layout.ts and bag-zip.ts by
 // themselves, without the library that finds the directory, which would refuse some of these before.
 
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { closeSync, openSync, writeFileSync } from 'node:fs';
 import { crc32, deflateRawSync } from 'node:zlib';
-import { openBagZip } from '../../../../src/features/exports/bag/bag-zip.js';
-import { readZipContent, DEFLATED, STORED, type ZipItem } from '../../../../src/features/exports/bag/zip-content.js';
+import {
+  openBagZip,
+  readZipContent,
+  DEFLATED,
+  STORED,
+  type ZipItem,
+} from '../../../../src/features/exports/bag/bag-zip.js';
 import { endRecords, localHeader } from '../../../../src/features/exports/bag/zip-format.js';
 import {
   checkLayout,

@@ -5,13 +5,21 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readlinkSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { openBagFolder } from '../../../../src/features/exports/bag/bag-folder.js';
-import { createBagFolder } from '../../../../src/features/exports/bag/create-bag-folder.js';
+import { createBagFolder, createBagZip } from '../../../../src/features/exports/bag/create-bag.js';
 import { openBagZip } from '../../../../src/features/exports/bag/bag-zip.js';
-import { createBagZip } from '../../../../src/features/exports/bag/create-bag-zip.js';
-import { verifyBag } from '../../../../src/features/exports/bagit/verify-bag.js';
 import { writeBag } from '../../../../src/features/exports/bagit/write-bag.js';
 import { sized } from '../../../fixtures/campaign.js';
-import { forgeZip, OPTIONS, payloadOf, place, rulesOf, verifyFolder, verifyZip, type Forged } from './material.js';
+import {
+  forgeZip,
+  OPTIONS,
+  payloadOf,
+  place,
+  rulesOf,
+  verifyFolder,
+  verifyZip,
+  type Forged,
+  verifyBag,
+} from './material.js';
 
 const directory = place();
 afterAll(directory.remove);

@@ -5,8 +5,8 @@ import { dirname, join } from 'node:path';
 import { crc32, deflateRawSync } from 'node:zlib';
 import { openBagFolder } from '../../../../src/features/exports/bag/bag-folder.js';
 import { openBagZip, type ZipLimits } from '../../../../src/features/exports/bag/bag-zip.js';
-import type { BagLimits } from '../../../../src/features/exports/bagit/bag-limits.js';
-import { verifyBag, type BagReport } from '../../../../src/features/exports/bagit/verify-bag.js';
+import type { BagLimits } from '../../../../src/features/exports/bagit/inventory.js';
+import { inspectBag, type BagReport } from '../../../../src/features/exports/bagit/verify-bag.js';
 import { byPath, type PayloadFile } from '../../../../src/features/exports/bagit/write-bag.js';
 import type { BagTree } from '../../../../src/engine/ports/bag-tree.js';
 import { tempFolder } from '../../../fixtures/temp-folder.js';
@@ -18,6 +18,9 @@ export function place(): { readonly at: (name: string) => string; readonly remov
   const root = tempFolder('bag');
   return { at: (name) => join(root, name), remove: () => rmSync(root, { recursive: true, force: true }) };
 }
+
+export const verifyBag = async (tree: BagTree, limits?: Partial<BagLimits>): Promise<BagReport> =>
+  (await inspectBag(tree, limits)).report;
 
 export const verifyFolder = (folder: string, limits?: Partial<BagLimits>): Promise<BagReport> =>
   verifying(openBagFolder(folder), limits);

@@ -19,8 +19,7 @@ import {
 import { crc32 } from 'node:zlib';
 import { openBagZip } from '../../../../src/features/exports/bag/bag-zip.js';
 import { centralHeader, endRecords, localHeader } from '../../../../src/features/exports/bag/zip-format.js';
-import { createBagFolder } from '../../../../src/features/exports/bag/create-bag-folder.js';
-import { createBagZip } from '../../../../src/features/exports/bag/create-bag-zip.js';
+import { createBagFolder, createBagZip } from '../../../../src/features/exports/bag/create-bag.js';
 import { writeBag, type PayloadFile } from '../../../../src/features/exports/bagit/write-bag.js';
 import { sized } from '../../../fixtures/campaign.js';
 import { character } from '../../../fixtures/characters.js';

@@ -3,12 +3,11 @@
 import { describe, expect, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { BAG_RULES, type BagRule } from '../../../../src/features/exports/bagit/bag-finding.js';
-import { BAG_LIMITS, type BagLimits } from '../../../../src/features/exports/bagit/bag-limits.js';
-import { verifyBag } from '../../../../src/features/exports/bagit/verify-bag.js';
+import { BAG_LIMITS, type BagLimits } from '../../../../src/features/exports/bagit/inventory.js';
 import { BagError } from '../../../../src/core/errors.js';
 import type { BagTree, BagTreeEntry } from '../../../../src/engine/ports/bag-tree.js';
 import { tableOf } from '../../../docs/tables.js';
-import { rulesOf, tree } from './material.js';
+import { rulesOf, tree, verifyBag } from './material.js';
 
 type Files = Record<string, string | Buffer>;
 

@@ -1,6 +1,6 @@
 // What a bag proves: with the key of the ledger, that everything in it is in the log of that key; without it, nothing.
 
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { openBagFolder } from '../../../../src/features/exports/bag/bag-folder.js';
@@ -21,7 +21,7 @@ import {
   signedAgain,
   signer,
   stranger,
-  verifierIn,
+  signedBag,
   withJson,
 } from '../bag-forging.js';
 import {
@@ -30,7 +30,6 @@ import {
   filesOf,
   writeFiles,
   ledgerOf,
-  place,
   requestFor,
   rulesOf,
   RULES_OF_PROOFS,
@@ -41,42 +40,34 @@ import {
   type Files,
 } from '../material.js';
 
-const { at, remove } = place();
-const verified = verifierIn(at);
-let good: Files;
-beforeAll(async () => {
-  const store = await ledgerOf([...STORY, exportRequested(SECOND)]);
-  await assembleBundle(store, requestFor(at('good'), { approvals: [] }), { signer });
-  good = filesOf(at('good'));
-});
-afterAll(remove);
+const { at, verified, good } = signedBag();
 
 describe('a bag with a proof', () => {
   test('S4-77: is authenticated by the key of its ledger, and by no other', async () => {
-    const report = await verified(good);
+    const report = await verified(good());
     expect([report.valid, rulesOf(report)]).toEqual([true, []]);
     expect(report.authentication).toEqual({
       verdict: 'authenticated',
       key: `${signer.name}+${signer.key_hash}`,
       why: null,
     });
-    const refused = await verified(good, stranger);
+    const refused = await verified(good(), stranger);
     expect([refused.valid, rulesOf(refused)]).toEqual([false, ['bundle.proof_unsigned']]);
   });
 
   test('S4-77: is valid and unauthenticated without a key', async () => {
-    const report = await verified(good, null);
+    const report = await verified(good(), null);
     expect([report.valid, report.authentication]).toMatchObject([true, { verdict: 'unauthenticated' }]);
   });
 
   test('verifies after signing it again without a change', async () => {
-    expect(digestsOf(signedAgain(good))).toEqual(digestsOf(good));
-    expect(await verified(signedAgain(good))).toMatchObject({ valid: true });
+    expect(digestsOf(signedAgain(good()))).toEqual(digestsOf(good()));
+    expect(await verified(signedAgain(good()))).toMatchObject({ valid: true });
   });
 
   test('with another key is rejected before it is read', async () => {
     const folder = at('early');
-    writeFiles(folder, good);
+    writeFiles(folder, good());
     const tree = openBagFolder(folder);
     const read: string[] = [];
     const watched = {
@@ -95,7 +86,7 @@ describe('a bag with a proof', () => {
 
 describe('a bag without a proof', () => {
   const stripped = (): Files => {
-    const rest = Object.entries(good).filter(([path]) => !['data/proof.json', 'data/entries.jsonl'].includes(path));
+    const rest = Object.entries(good()).filter(([path]) => !['data/proof.json', 'data/entries.jsonl'].includes(path));
     return Object.fromEntries(rest);
   };
 
@@ -115,7 +106,7 @@ describe('a bag without a proof', () => {
   test('that declares one, which was removed, is invalid', async () => {
     const report = await verified(sealed(stripped()));
     expect([report.valid, rulesOf(report)]).toEqual([false, ['bundle.info_differs']]);
-    const half = await verified(sealed({ ...stripped(), 'data/entries.jsonl': good['data/entries.jsonl']! }), null);
+    const half = await verified(sealed({ ...stripped(), 'data/entries.jsonl': good()['data/entries.jsonl']! }), null);
     expect(half.valid).toBe(false);
   });
 });
@@ -254,12 +245,12 @@ const CHANGES: readonly (readonly [string, (files: Files) => Files, string])[] =
 
 describe('a bag that was changed and is again a valid BagIt bag', () => {
   test.each(CHANGES)('is rejected if %s, with and without the signature of the key', async (_what, change, rule) => {
-    const unsigned = await verified(sealed(change(good)));
+    const unsigned = await verified(sealed(change(good())));
     expect([unsigned.valid, unsigned.authentication?.verdict]).toEqual([false, 'unauthenticated']);
-    const signed = await verified(signedAgain(change(good)));
+    const signed = await verified(signedAgain(change(good())));
     expect(signed.valid).toBe(false);
     expect(rulesOf(signed)).toContain(rule);
-    expect((await verified(signedAgain(change(good)), null)).valid).toBe(false);
+    expect((await verified(signedAgain(change(good())), null)).valid).toBe(false);
   });
 
   test('with another reason or approval than its export run requested is rejected', async () => {
@@ -289,8 +280,8 @@ describe('a bag that was changed and is again a valid BagIt bag', () => {
   });
 
   test('with another manifest is rejected, even if the key has signed it', async () => {
-    const manifest = json<ExportBundle>(good, 'data/manifest.json');
-    const changed = withJson(good, 'data/manifest.json', { ...manifest, export_reason: 'another one' });
+    const manifest = json<ExportBundle>(good(), 'data/manifest.json');
+    const changed = withJson(good(), 'data/manifest.json', { ...manifest, export_reason: 'another one' });
     expect((await verified(sealed(changed))).valid).toBe(false);
     expect((await verified(signedAgain(changed, stranger))).valid).toBe(false);
     expect(rulesOf(await verified(signedAgain(changed)))).toEqual(['bundle.request_differs']);
@@ -302,18 +293,22 @@ describe('a bag that was changed and is again a valid BagIt bag', () => {
     ['the root of the export', SECOND],
   ])('S4-77: that names %s as its export run is rejected: bag-info.txt is not signed', async (_which, run_id) => {
     const [root] = run_id.split('.');
-    const info = good['bag-info.txt']!.toString().replace(
-      /Turnpike-Run-Id: .*\nTurnpike-Root-Run-Id: .*\n/,
-      `Turnpike-Run-Id: ${run_id}\nTurnpike-Root-Run-Id: ${root}\n`,
-    );
+    const info = good()
+      ['bag-info.txt']!.toString()
+      .replace(
+        /Turnpike-Run-Id: .*\nTurnpike-Root-Run-Id: .*\n/,
+        `Turnpike-Run-Id: ${run_id}\nTurnpike-Root-Run-Id: ${root}\n`,
+      );
     expect(info).toContain(`Turnpike-Run-Id: ${run_id}\n`);
-    const report = await verified(sealed({ ...good, 'bag-info.txt': Buffer.from(info) }));
+    const report = await verified(sealed({ ...good(), 'bag-info.txt': Buffer.from(info) }));
     expect([report.valid, rulesOf(report)]).toEqual([false, ['bundle.request_differs']]);
   });
 
   test('S4-77: that names another root for its export run is rejected', async () => {
-    const info = good['bag-info.txt']!.toString().replace(/(Turnpike-Root-Run-Id: ).*\n/, `$1${TREE}\n`);
-    const report = await verified(sealed({ ...good, 'bag-info.txt': Buffer.from(info) }));
+    const info = good()
+      ['bag-info.txt']!.toString()
+      .replace(/(Turnpike-Root-Run-Id: ).*\n/, `$1${TREE}\n`);
+    const report = await verified(sealed({ ...good(), 'bag-info.txt': Buffer.from(info) }));
     expect([report.valid, rulesOf(report)]).toEqual([false, ['bundle.info_differs']]);
   });
 

@@ -3,11 +3,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { BAG_RULES } from '../../../../src/features/exports/bagit/bag-finding.js';
 import { EXPORT_BAG_RULES } from '../../../../src/features/exports/verify/bag-report.js';
-import { AUDIT, bytes, check, goodBundle, info, MANIFEST, rules, RUNS, type BundleCase } from '../bundle-changes.js';
+import { AUDIT, bytes, check, goodBundle, info, MANIFEST, RUNS, type BundleCase } from '../bundle-changes.js';
 import { CONTENT_CASES } from '../content-cases.js';
 import { EVENT_CASES } from '../event-cases.js';
 import { MANIFEST_CASES } from '../manifest-cases.js';
-import { place, RULES_OF_PROOFS, sealed, type Files } from '../material.js';
+import { place, rulesOf, RULES_OF_PROOFS, sealed, type Files } from '../material.js';
 import { RUN_CASES } from '../run-cases.js';
 
 const { at, remove } = place();
@@ -22,7 +22,7 @@ const CASES: readonly BundleCase[] = [...CONTENT_CASES, ...MANIFEST_CASES, ...RU
 describe('S4-77: the content of a valid BagIt bag is verified', () => {
   test.each(CASES)('%s', async (_title, change, broken) => {
     const report = await check(sealed(change(good)));
-    expect(rules(report)).toEqual([...broken].sort());
+    expect(rulesOf(report)).toEqual([...broken].sort());
     expect(report.valid).toBe(broken.every((rule) => EXPORT_BAG_RULES[rule] === 'warning'));
     expect(report.findings.filter(({ rule_id }) => rule_id in BAG_RULES)).toEqual([]);
   });
@@ -37,7 +37,7 @@ describe('RFC 8493: it is verified as a bag first', () => {
       content[3] = content[3]! ^ 1;
       const report = await check({ ...good, [path]: content });
       expect(report.valid).toBe(false);
-      expect(rules(report)).toEqual(
+      expect(rulesOf(report)).toEqual(
         expect.arrayContaining([path === 'bag-info.txt' ? 'tag.digest_mismatch' : 'payload.digest_mismatch']),
       );
     },
@@ -55,7 +55,7 @@ describe('RFC 8493: it is verified as a bag first', () => {
       Object.entries(sealed(good)).filter(([path]) => !path.endsWith('manifest-sha256.txt')),
     );
     const report = await check(weak);
-    expect(rules(report)).toEqual(expect.arrayContaining(['bundle.file_missing', 'bundle.artifact_differs']));
+    expect(rulesOf(report)).toEqual(expect.arrayContaining(['bundle.file_missing', 'bundle.artifact_differs']));
     expect(report.valid).toBe(false);
   });
 });

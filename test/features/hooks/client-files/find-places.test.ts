@@ -5,8 +5,10 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import {
+  filesBelow,
   findPlaces,
   foldersAbove,
+  PATHS_MAX,
   type SearchLimits,
 } from '../../../../src/features/hooks/client-files/find-places.js';
 
@@ -74,4 +76,28 @@ test('0088: folders above a project are those of its repository', () => {
   write('.git/HEAD');
   expect(foldersAbove(deep)).toEqual(['../', '../../']);
   expect(foldersAbove(root)).toEqual([]);
+});
+
+const makeFolders = (count: number): void => {
+  for (let at = 0; at < count; at += 1) mkdirSync(join(root, 'a', String(at)), { recursive: true });
+};
+
+describe('the files below some folders', () => {
+  test('lists files, and nothing for a folder that does not exist', () => {
+    write('b/c/d.md');
+    expect(filesBelow(root, ['a', 'b'])).toEqual(['b/c/d.md']);
+  });
+
+  test('looks at as many paths as its limit says', () => {
+    // With the two given folders and the folder in the second.
+    makeFolders(PATHS_MAX - 4);
+    write('b/c/d.md');
+    expect(filesBelow(root, ['a', 'b'])).toEqual(['b/c/d.md']);
+  });
+
+  test('lists what it has not looked at, so that empty folders hide no file', () => {
+    makeFolders(PATHS_MAX);
+    write('b/c/d.md');
+    expect(filesBelow(root, ['a', 'b'])).not.toEqual([]);
+  });
 });

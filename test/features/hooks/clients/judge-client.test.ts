@@ -4,12 +4,13 @@ import { describe, expect, test } from '@jest/globals';
 import { chmodSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Profile } from '../../../../src/features/hooks/clients/client-facts.js';
-import { isAtLeast, PREFIXES } from '../../../../src/features/hooks/clients/findings.js';
-import type { InstallTarget } from '../../../../src/features/hooks/clients/install/editors-for.js';
+import { isAtLeast } from '../../../../src/features/hooks/clients/claude-code-settings.js';
+import { CLIENT_NAMES } from '../../../../src/features/hooks/clients/client-names.js';
+import type { InstallTarget } from '../../../../src/features/hooks/clients/editor.js';
 import { CLIENTS, type Client } from '../../../../src/features/hooks/hook-event.js';
 import { applyInstall, planInstall } from '../../../../src/features/hooks/install/install-client.js';
-import { missingComparisonTexts } from '../../../../src/features/hooks/comparisons/missing-comparisons.js';
-import { checkClient } from '../../../../src/features/hooks/gate/check-client.js';
+import { missingComparisonTexts } from '../../../../src/features/hooks/comparisons/call-coverage.js';
+import { checkClient } from '../../../../src/features/hooks/gate/open-hook-gate.js';
 import { inspectClient } from '../../../../src/features/hooks/install/inspect-client.js';
 import { ClientMachine, MEASURED } from '../../../fixtures/client-machine.js';
 import { trustHooks } from '../../../fixtures/hooks/hook-client.js';
@@ -24,7 +25,7 @@ function installed(
   // A file in memory may not be executable, and Cline runs files.
   const machine = new ClientMachine(diskFolder('clients'));
   machine.addClient(client);
-  const level = client === 'codex' || client === 'cline' ? 'user' : 'project';
+  const { level } = CLIENT_NAMES[client];
   const target = { ...machine.target(client, level), ...programOf(machine) };
   applyInstall(planInstall(machine.place(client, level), profile, target));
   if (client === 'codex' && profile === 'gate') trustHooks(machine);
@@ -261,7 +262,7 @@ describe.each(CLIENTS)('0088: %s: the hook program', (client) => {
       symlinkSync(dirname(join(made.project, PACKAGE_MAIN)), join(made.folder, 'linked'));
       return { program: programOf(made) };
     });
-    expect([...new Set(await openings(client, 'gate', machine))]).toEqual([`${PREFIXES[client]}.${id}`]);
+    expect([...new Set(await openings(client, 'gate', machine))]).toEqual([`${CLIENT_NAMES[client].prefix}.${id}`]);
   });
 });
 

@@ -5,7 +5,7 @@ import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '../../../../src/core/contract/json.js';
-import { CountFiles } from '../../../../src/features/hooks/gate/count-files.js';
+import { CountFiles } from '../../../../src/features/hooks/client-files/count-files.js';
 import { Bench } from '../../../fixtures/bench.js';
 import { codingEdit } from '../../../fixtures/coding-policy.js';
 import { HookClient } from '../../../fixtures/hooks/hook-client.js';

@@ -3,9 +3,8 @@
 
 import { expect, test } from '@jest/globals';
 import type { CompletedStep } from '../../../../src/engine/trees/completed-step.js';
-import { proposalIdOf } from '../../../../src/features/hooks/call-id.js';
 import type { SubmitOptions } from '../../../../src/runtime/agents/agent-run.js';
-import { HookCalls } from '../../../../src/features/hooks/gate/hook-calls.js';
+import { HookCalls, proposalIdOf } from '../../../../src/features/hooks/gate/hook-calls.js';
 
 const RUN = 'run_1.1';
 const DIGEST = 'a'.repeat(64);

@@ -1,6 +1,6 @@
 // The gate for coding agents (U-08 to U-10, 0064): decisions, reports, sessions, secrets.
 
-import { mkdirSync, symlinkSync } from 'node:fs';
+import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { CoverageCounter, coverageText } from '../../../../src/features/hooks/comparisons/call-coverage.js';
@@ -9,7 +9,7 @@ import type { JsonObject } from '../../../../src/core/contract/json.js';
 import type { HookCaller, HookGate, HookResult } from '../../../../src/features/hooks/gate/hook-gate.js';
 import { Bench, type BenchOptions } from '../../../fixtures/bench.js';
 import { Canaries } from '../../../fixtures/canaries.js';
-import { codingEdit } from '../../../fixtures/coding-policy.js';
+import { codingCaller, codingEdit } from '../../../fixtures/coding-policy.js';
 
 const SAFE = { version: '2.1.330', findings: [] } as const;
 let bench: Bench;
@@ -21,9 +21,7 @@ const gate = (): HookGate => {
 
 const open = async (edit: BenchOptions['edit'] = codingEdit): Promise<void> => {
   bench = await Bench.open({ edit, hooks: true });
-  const project = join(bench.folder, 'project');
-  mkdirSync(project);
-  caller = { actor: 'coding-agent', person: 'dana', role: 'CODING_AGENT', lane: 'CODING', case: 'project-1', project };
+  caller = codingCaller(bench);
   await gate().answer('claude-code', event('SessionStart'), caller, SAFE);
 };
 beforeEach(() => open());

@@ -1,15 +1,13 @@
 // Calls of coding agents with text that looks like a secret (0064): what is decided is what the client executes.
 
 import { execFileSync } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { type Json, type JsonObject, canonicalJson } from '../../../../src/core/contract/json.js';
-import type { Client } from '../../../../src/features/hooks/hook-event.js';
+import { CLIENTS, type Client } from '../../../../src/features/hooks/hook-event.js';
 import type { HookCaller } from '../../../../src/features/hooks/gate/hook-gate.js';
 import { Bench } from '../../../fixtures/bench.js';
-import { codingEdit } from '../../../fixtures/coding-policy.js';
-import { callEvent } from '../../../fixtures/hooks/call-event.js';
+import { codingCaller, codingEdit } from '../../../fixtures/coding-policy.js';
+import { callEvent, shellCall } from '../../../fixtures/hooks/call-event.js';
 import { codingRules } from '../../../fixtures/hooks/coding-rules.js';
 import { answerSecretEvents } from './secret-events.js';
 
@@ -19,9 +17,7 @@ let bench: Bench;
 let caller: HookCaller;
 beforeEach(async () => {
   bench = await Bench.open({ edit: codingEdit, hooks: true });
-  const project = join(bench.folder, 'project');
-  mkdirSync(project);
-  caller = { actor: 'coding-agent', person: 'dana', role: 'CODING_AGENT', lane: 'CODING', case: 'project-1', project };
+  caller = codingCaller(bench);
 });
 afterEach(() => bench.close());
 
@@ -42,18 +38,9 @@ async function isRecorded(text: string): Promise<boolean> {
   return found !== '';
 }
 
-const SHELLS: readonly (readonly [Client, string, (command: string) => Json])[] = [
-  ['claude-code', 'Bash', (command) => ({ command })],
-  ['codex', 'Bash', (command) => ({ command })],
-  ['gemini-cli', 'run_shell_command', (command) => ({ command })],
-  ['opencode', 'bash', (command) => ({ command })],
-  ['cline', 'run_commands', (command) => ({ commands: [command] })],
-  ['cursor', 'Shell', (command) => ({ command })],
-];
-
 describe('0064: text that looks like a secret', () => {
-  test.each(SHELLS)('%s: in a command, it hides no other command from policy', async (client, tool, input) => {
-    const said = await ask(client, tool, input(`git status '${TOKEN}';id>PWNED;cat\${IFS}.env;' '`));
+  test.each(CLIENTS)('%s: in a command, it hides no other command from policy', async (client) => {
+    const said = await ask(client, ...shellCall(client, `git status '${TOKEN}';id>PWNED;cat\${IFS}.env;' '`));
     expect(said).toContain('call.unreadable');
     expect(await isRecorded(TOKEN)).toBe(false);
   });

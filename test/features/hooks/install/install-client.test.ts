@@ -1,10 +1,9 @@
 // The settings of coding agents, with real files: an installation keeps what is there, and its removal restores it.
 
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import type { Profile } from '../../../../src/features/hooks/clients/client-facts.js';
-import { codexTrustHash, codexTrustKey } from '../../../../src/features/hooks/clients/codex-trust.js';
 import type { Client } from '../../../../src/features/hooks/hook-event.js';
 import {
   applyInstall,
@@ -14,6 +13,7 @@ import {
 } from '../../../../src/features/hooks/install/install-client.js';
 import { inspectClient } from '../../../../src/features/hooks/install/inspect-client.js';
 import { ClientMachine } from '../../../fixtures/client-machine.js';
+import { trustHooks } from '../../../fixtures/hooks/hook-client.js';
 
 type Level = 'user' | 'project';
 type Row = readonly [client: Client, profile: Profile, level: Level, file: string, foreign: string];
@@ -71,23 +71,6 @@ const openings = async (client: Client, profile: Profile): Promise<readonly stri
   return findings.filter(({ severity }) => severity === 'opens').map(({ id }) => id);
 };
 
-/** What Codex writes when its user trusts a hook. */
-function trustInCodex(level: Level): void {
-  const path = join(rootOf(level), '.codex/hooks.json');
-  const { hooks } = JSON.parse(readFileSync(path, 'utf8')) as {
-    hooks: { PreToolUse: { matcher?: string; hooks: Record<string, string>[] }[] };
-  };
-  const lines = hooks.PreToolUse.flatMap(({ matcher, hooks: handlers }, group) =>
-    handlers.map((handler, at) => {
-      const key = codexTrustKey(path, 'PreToolUse', [group, at]);
-      return `[hooks.state.${JSON.stringify(key)}]\ntrusted_hash = "${codexTrustHash('PreToolUse', matcher, handler)}"\n`;
-    }),
-  );
-  const config = join(machine.home, '.codex/config.toml');
-  const trusted = `[projects.${JSON.stringify(machine.project)}]\ntrust_level = "trusted"\n`;
-  machine.write(config, `${existsSync(config) ? readFileSync(config, 'utf8') : ''}${lines.join('')}${trusted}`);
-}
-
 /** A hook that was there before may change an input after the decision, so it opens the gate. */
 const otherHooks = (client: string, profile: string, foreign: string): readonly string[] =>
   profile === 'gate' && /PreToolUse|BeforeTool/.test(foreign) ? [`${client.split('-')[0] ?? ''}.other_hooks`] : [];
@@ -105,7 +88,7 @@ describe.each(ROWS)('0064: %s, profile %s, level %s, with %s', (client, profile,
         level === 'user' ? 'codex.hook_untrusted' : 'codex.hook_missing',
       );
       const state = everything();
-      trustInCodex(level);
+      trustHooks(machine, join(rootOf(level), '.codex/hooks.json'));
       expect(await openings(client, profile)).toEqual(otherHooks(client, profile, foreign));
       rmSync(join(machine.home, '.codex'), { recursive: true, force: true });
       for (const [name, text] of Object.entries(state)) machine.write(join(machine.folder, name), text, 0o640);

@@ -6,6 +6,7 @@ import { exportSPKI, importJWK, SignJWT, UnsecuredJWT } from 'jose';
 import { newKey, type IssuerKey } from '../../../fixtures/oidc-issuer.js';
 import { proposal } from '../../../interfaces/http/http-harness.js';
 import { IdentityBench } from './identity-harness.js';
+import { GREETING, postTo } from '../../../interfaces/mcp/mcp-harness.js';
 
 let stage: IdentityBench;
 let withdrawn: IssuerKey;
@@ -129,21 +130,7 @@ const ENTRANCES: Readonly<Record<string, Entrance>> = {
   },
   MCP: {
     claims: AGENT,
-    present: (token) =>
-      fetch(`${stage.http.server.url}/mcp`, {
-        method: 'POST',
-        headers: {
-          authorization: `Bearer ${token}`,
-          'content-type': 'application/json',
-          accept: 'application/json, text/event-stream',
-        },
-        body: JSON.stringify({
-          jsonrpc: '2.0',
-          id: 1,
-          method: 'initialize',
-          params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
-        }),
-      }),
+    present: (token) => postTo({ url: `${stage.http.server.url}/mcp`, token }, GREETING),
     accepted: 200,
   },
 };

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import { sha256 } from '../../../../src/core/contract/hash.js';
-import { commandHash, verifyReceipt, type ReceiptSubject } from '../../../../src/index.js';
+import { commandHash, verifyReceipt, type ReceiptSubject } from '../../../../src/features/sessions/index.js';
 
 const COMMAND = ['npm', 'run', 'a b'];
 const OUTPUT = 'ok\n';

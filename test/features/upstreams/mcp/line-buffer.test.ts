@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { LineBuffer } from '../../../../src/features/upstreams/mcp/line-buffer.js';
+import { LineBuffer } from '../../../../src/features/upstreams/mcp/child-lines.js';
 
 const bytes = (text: string): Uint8Array => Buffer.from(text, 'utf8');
 

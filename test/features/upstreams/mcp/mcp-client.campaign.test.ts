@@ -209,7 +209,7 @@ test('closing ends a process that ignores it, with its child processes', async (
 
 test('a process that ends without closing its servers kills them', async () => {
   // The adapter itself, as JavaScript for a separate process.
-  for (const name of ['features/upstreams/mcp/child-lines', 'features/upstreams/mcp/line-buffer', 'core/errors']) {
+  for (const name of ['features/upstreams/mcp/child-lines', 'core/errors']) {
     const { outputText } = ts.transpileModule(textOf(`src/${name}.ts`), {
       compilerOptions: { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext },
     });

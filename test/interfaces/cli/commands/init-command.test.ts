@@ -1,7 +1,7 @@
 // The templates of `turnpike init`: every policy is without findings, and every example is written and can be used.
 
 import { describe, expect, test } from '@jest/globals';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TEMPLATES } from '../../../../src/interfaces/cli/templates.js';
 import { linesOf, outcomes, put, tempFolder, turnpike } from '../fake-io.js';
@@ -68,14 +68,5 @@ describe('turnpike init --template', () => {
     expect(linesOf(stdout)).toContain(
       "  turnpike runs --home 'h'\\''ome' --contract a/b  # show the runs and their outcomes",
     );
-  });
-
-  test('refuses another name, and creates nothing', async () => {
-    const folder = tempFolder();
-    expect(await turnpike(folder, ['init', '--template', 'constructor'])).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('--template takes documents, coding, support, records, reference'),
-    });
-    expect(existsSync(join(folder, '.turnpike'))).toBe(false);
   });
 });

@@ -19,8 +19,6 @@ test('prints the port of the admin listener that it has chosen', async () => {
 test.each([
   [[...SERVE, '--admin', '9090'], '"9090" is not a valid HOST:PORT: see `turnpike help serve`'],
   [[...SERVE, '--admin', 'localhost:70000'], '"localhost:70000" is not a valid HOST:PORT'],
-  [[...SERVE, '--on-ledger-failure', 'wait'], '--on-ledger-failure takes restart or exit, not "wait"'],
-  [['mcp', '--on-ledger-failure', 'wait'], '--on-ledger-failure takes restart or exit, not "wait"'],
   [['worker', '--admin', 'x'], '"x" is not a valid HOST:PORT: see `turnpike help worker`'],
 ])('%j is wrong usage', async (argv, message) => {
   const { code, stderr } = await turnpike(await initialised(), argv, { stop });

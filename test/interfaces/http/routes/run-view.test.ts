@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { nanoidIds } from '../../../../src/system/nanoid-ids.js';
-import type { RunView } from '../../../../src/interfaces/http/routes/run-view.js';
+import type { RunView } from '../../../../src/interfaces/http/routes/run-routes.js';
 import { Bench } from '../../../fixtures/bench.js';
 import { CASE_AGENT, service, serviceEdit } from '../../../fixtures/service.js';
 import { proposal } from '../../../fixtures/tree.js';

@@ -20,7 +20,7 @@ import {
   parseAddress,
   type PageView,
 } from '../../../../src/interfaces/inspector/page/store/address.js';
-import { alignSequences } from '../../../../src/interfaces/inspector/page/store/align-sequences.js';
+import { alignSequences } from '../../../../src/core/align-sequences.js';
 import { FilteredRows } from '../../../../src/interfaces/inspector/page/store/rows/filtered-rows.js';
 import {
   momentAfter,

@@ -1,6 +1,8 @@
 // The arguments of `turnpike hook`, without the parser of the other commands, which takes longer to load.
 
 import { CASE_DEFAULT } from '../../../../interfaces/cli/options/case-default.js';
+import { CLIENT_NAMES } from '../../clients/client-names.js';
+import { CLIENTS } from '../../hook-event.js';
 
 /** The values of a call of `turnpike hook`. */
 export interface HookArguments {
@@ -18,18 +20,8 @@ export interface HookArguments {
 }
 
 /** The names of the options, each with a value. */
-export const HOOK_OPTIONS = [
-  'home',
-  'project',
-  'actor',
-  'person',
-  'role',
-  'lane',
-  'case',
-  'timeout',
-  'pending',
-] as const;
-type HookOption = (typeof HOOK_OPTIONS)[number];
+const OPTIONS = ['home', 'project', 'actor', 'person', 'role', 'lane', 'case', 'timeout', 'pending'] as const;
+type HookOption = (typeof OPTIONS)[number];
 
 /** Shorter than the time that `turnpike agents install` gives each client. */
 export const HOOK_TIMEOUT_MS = 8_000;
@@ -38,7 +30,7 @@ export const HOOK_TIMEOUT_MS = 8_000;
 export function hookArguments([client = '', ...rest]: readonly string[]): HookArguments {
   const values = new Map<HookOption, string>();
   for (let at = 0; at < rest.length; at += 2) {
-    const name = HOOK_OPTIONS.find((known) => `--${known}` === rest[at]);
+    const name = OPTIONS.find((known) => `--${known}` === rest[at]);
     const value = rest[at + 1];
     if (name === undefined || value === undefined)
       throw new Error(`${rest[at] ?? ''} is no option with a value of turnpike hook`);
@@ -51,10 +43,12 @@ export function hookArguments([client = '', ...rest]: readonly string[]): HookAr
   if (pending !== 'deny' && (pending !== 'defer' || client !== 'claude-code'))
     throw new Error('--pending: deny, or defer for claude-code');
   const person = values.get('person');
+  const known = CLIENTS.find((name) => name === client);
+  const { projectVariable = '' } = known === undefined ? {} : CLIENT_NAMES[known];
   return {
     client,
     home: values.get('home') ?? '.turnpike',
-    project: values.get('project') ?? projectOf(client) ?? process.cwd(),
+    project: values.get('project') ?? process.env[projectVariable] ?? process.cwd(),
     actor: values.get('actor') ?? client,
     ...(person === undefined ? {} : { person }),
     role: values.get('role') ?? 'CODING_AGENT',
@@ -64,11 +58,3 @@ export function hookArguments([client = '', ...rest]: readonly string[]): HookAr
     mayDefer: pending === 'defer',
   };
 }
-
-/** Some clients name the folder of the project in the environment of their hooks. */
-const projectOf = (client: string): string | undefined =>
-  client === 'claude-code'
-    ? process.env['CLAUDE_PROJECT_DIR']
-    : client === 'gemini-cli'
-      ? process.env['GEMINI_PROJECT_DIR']
-      : undefined;

@@ -8,9 +8,10 @@ import { join, resolve } from 'node:path';
 import { userInfo } from 'node:os';
 import { isJsonObject, readJson } from '../../../../core/contract/json.js';
 import { omitUndefined } from '../../../../core/omit-undefined.js';
+import { CLIENT_NAMES, SETTINGS_VARIABLES } from '../../clients/client-names.js';
 import { CLIENTS, type Client, type UndecidedReason } from '../../hook-event.js';
 import { isCallIn, sessionIn, totalOf, type UndecidedCounts } from '../../undecided-calls.js';
-import { CountFiles } from '../../gate/count-files.js';
+import { CountFiles } from '../../client-files/count-files.js';
 import { hookArguments, type HookArguments } from './hook-arguments.js';
 
 /** The longest event of a client, in bytes. */
@@ -170,8 +171,16 @@ function ask(
   });
 }
 
-/** What the service needs for the checks of `turnpike agents doctor`, once for each session. */
+/**
+ * What only a process of the client knows of it, once for each session: its version, and the variables by which it
+ * finds its settings. The service looks at the settings itself, so that a changed hook program cannot answer for
+ * itself.
+ */
 async function checkClient({ client }: HookArguments): Promise<object> {
-  const { checkForHook } = await import('./check-for-hook.js');
-  return checkForHook(client);
+  const known = CLIENTS.find((name) => name === client);
+  if (known === undefined) throw new Error(`${client} is no client of turnpike hook`);
+  const { findClientVersion } = await import('../../client-files/client-version.js');
+  const version = await findClientVersion(CLIENT_NAMES[known], process.env);
+  const environment = omitUndefined(Object.fromEntries(SETTINGS_VARIABLES.map((name) => [name, process.env[name]])));
+  return { version, findings: [], environment };
 }

@@ -33,7 +33,7 @@ const CODE_CHARS_MAX = 2_048;
 const LOG_INTERVAL_MS = 10_000;
 export const CALLBACK_PATH = '/auth/callback';
 
-export interface LoginFlowOptions {
+interface LoginFlowOptions {
   readonly login: LoginOptions & { readonly redirectUri: string };
   readonly provider: OidcProvider;
   readonly callers: OidcCallers;

@@ -8,7 +8,7 @@ import type { Principal } from '../../../../engine/ports/token-book.js';
 export const SESSIONS_MAX = 1_024;
 export const SESSIONS_PER_CALLER = 8;
 /** How long a session lasts at most, in milliseconds, however long its ID token does. */
-export const SESSION_MS_MAX = 28_800_000;
+const SESSION_MS_MAX = 28_800_000;
 
 export interface LoginSession {
   /** The hash of the cookie, by which the session is known: memory has no cookie. */

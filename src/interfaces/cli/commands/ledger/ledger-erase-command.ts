@@ -1,16 +1,15 @@
 import { join } from 'node:path';
-import { commandUsageError } from '../../arguments.js';
-import type { CliCommand } from '../../command.js';
+import { defineCommand, type CliCommand } from '../../command.js';
 import { homeOf } from '../../options/folders.js';
 import { withHomeAccess } from '../../home-access.js';
 import { progressFor } from '../../progress-bar.js';
-import { OPERATOR_OPTIONS, parseOperator } from '../../options/person-options.js';
+import { OPERATOR_OPTIONS, operatorOf } from '../../options/person-options.js';
 import { countText, escapeText, jsonLine } from '../../text/terminal.js';
 
 const ARCHIVED_NOTE = 'note: some run trees of this case are archived: the archive files still contain their content\n';
 
 /** `turnpike ledger erase`: destroys the content of a case (D14). */
-export const ledgerErase: CliCommand = {
+export const ledgerErase: CliCommand = defineCommand({
   name: 'ledger erase',
   access: 'write',
   summary: 'Destroy the content of a case permanently; hashes, proofs and decisions remain',
@@ -25,9 +24,9 @@ export const ledgerErase: CliCommand = {
   ],
   async run(args, io) {
     const [case_id = ''] = args.operands;
-    const erasure = { case: case_id, ...parseOperator(ledgerErase, args) };
-    if (!args.flag('yes'))
-      throw commandUsageError(ledgerErase, 'this destroys content permanently: confirm with --yes');
+    const { yes, json } = args.values;
+    if (!yes) throw args.usageError('this destroys content permanently: confirm with --yes');
+    const erasure = { case: case_id, ...operatorOf(args.values) };
     const erased = await withHomeAccess(args, io, (home) => {
       progressFor(args, io).begin({ label: 'erasing', unit: 'entries', total: null });
       return home.erase(erasure);
@@ -37,8 +36,8 @@ export const ledgerErase: CliCommand = {
       `erased ${countText(contents, 'content')} of ${case_id}, ${countText(bytes, 'byte')}; ` +
       `${join(homeOf(args, io).sandbox, case_id)} is unchanged`;
     await io.stdout.write(
-      args.flag('json') ? jsonLine({ case_id, ...erased }) : `${escapeText(message)}\n${archived ? ARCHIVED_NOTE : ''}`,
+      json ? jsonLine({ case_id, ...erased }) : `${escapeText(message)}\n${archived ? ARCHIVED_NOTE : ''}`,
     );
     return 0;
   },
-};
+});

@@ -6,9 +6,8 @@ import type {
   WithheldSummary,
 } from '../../../../core/ledger/verification/ledger-verdict.js';
 import { verifyEvidence } from '../../../../runtime/ledger/open-evidence.js';
-import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
+import { defineCommand, type CliCommand, type CommandArguments, type ExitCode } from '../../command.js';
 import { ARCHIVE_OPTION, withOpenArchives } from '../../options/archive-options.js';
-import { commandUsageError } from '../../arguments.js';
 import { KEY_OPTIONS, withEvidenceBundle } from '../../options/evidence-file.js';
 import { exitOneIfTampered } from '../../exit-code.js';
 import { withLedger } from '../../options/folders.js';
@@ -17,7 +16,7 @@ import { STORE_OPTION } from '../../store/shared-home.js';
 import { countText, escapeText, jsonLine } from '../../text/terminal.js';
 
 /** `turnpike ledger verify`: checks that the ledger is unchanged. */
-export const ledgerVerify: CliCommand = {
+export const ledgerVerify: CliCommand = defineCommand({
   name: 'ledger verify',
   access: 'read',
   accessWith: [{ given: 'operands', access: 'none' }],
@@ -39,11 +38,10 @@ export const ledgerVerify: CliCommand = {
   ],
   async run(args, io) {
     const [file] = args.operands;
-    const how = { replay: !args.flag('no-replay') };
-    if (file !== undefined && args.list('archive').length > 0)
-      throw commandUsageError(ledgerVerify, '--archive cannot be combined with FILE');
-    if (file !== undefined && args.text(STORE_OPTION.name) !== undefined)
-      throw commandUsageError(ledgerVerify, '--store cannot be combined with FILE');
+    const { noReplay, archive, store } = args.values;
+    const how = { replay: !noReplay };
+    if (file !== undefined && archive.length > 0) throw args.usageError('--archive cannot be combined with FILE');
+    if (file !== undefined && store !== undefined) throw args.usageError('--store cannot be combined with FILE');
     // A ledger that is too damaged to read is a result of this command, not an error.
     return exitOneIfTampered(io, () =>
       file === undefined
@@ -59,7 +57,7 @@ export const ledgerVerify: CliCommand = {
           ),
     );
   },
-};
+});
 
 /** Prints what a verification has found. @returns its exit code */
 export async function printVerdict(
@@ -69,7 +67,7 @@ export async function printVerdict(
   { stdout }: Io,
 ): Promise<ExitCode> {
   const code = headMissing ? 1 : EXIT_CODES[verdict.verdict];
-  if (args.flag('json')) {
+  if (args.values.json) {
     await stdout.write(jsonLine(headMissing ? { ...verdict, ok: false, head_file: 'missing' } : verdict));
     return code;
   }

@@ -10,8 +10,7 @@ import {
 import type { LedgerState } from '../../../../kernel/replay/ledger-state.js';
 import { stateAt } from '../../../../kernel/replay/state-at.js';
 import { FEATURES } from '../../../../features/declare-features.js';
-import { commandUsageError } from '../../arguments.js';
-import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
+import { defineCommand, type CliCommand, type ArgumentsOf, type CommandOption, type ExitCode } from '../../command.js';
 import { exitOneIfTampered } from '../../exit-code.js';
 import {
   ENTRY_NOTES,
@@ -22,11 +21,11 @@ import {
 } from '../../options/entry-name-argument.js';
 import { rootRunIdOf } from '../../../../core/contract/run/run-context.js';
 import { isFileName, KEY_OPTIONS, withEvidenceBundle } from '../../options/evidence-file.js';
-import { STORE_POINTS, withLedger } from '../../options/folders.js';
+import { withLedger } from '../../options/folders.js';
 import type { Io } from '../../io.js';
 import { archivedNotice } from './ledger-verify-command.js';
 import { stateText } from '../../text/state-text.js';
-import { countText, escapeText, jsonLine } from '../../text/terminal.js';
+import { countText, escapeLines, jsonLine } from '../../text/terminal.js';
 
 /** The number of characters shown around the first difference in an entry. */
 const SHOWN_CHARS = 320;
@@ -34,26 +33,31 @@ const BEFORE_CHARS = 120;
 
 const EXIT_CODES: Readonly<Record<ReplayVerdict, ExitCode>> = { replayed: 0, differs: 1, by_hash_alone: 4, nothing: 4 };
 
+const OPTIONS = [
+  {
+    name: 'until',
+    value: 'ENTRY',
+    help: 'replay only up to this entry, and show the state of every run and session after it',
+  },
+  { name: 'all', needs: 'until', help: 'with --until: also show the runs that had ended' },
+  {
+    name: 'store-points',
+    needs: 'until',
+    help: 'with --until: store the points from which later queries begin, in the home directory',
+  },
+  ...KEY_OPTIONS,
+] as const satisfies readonly CommandOption[];
+
+type ReplayArguments = ArgumentsOf<typeof OPTIONS>;
+
 /** `turnpike replay`: checks that the machines would write the same ledger. */
-export const replayCommand: CliCommand = {
+export const replayCommand: CliCommand = defineCommand({
   name: 'replay',
   access: 'read',
-  accessWith: [{ given: STORE_POINTS, access: 'write' }],
+  accessWith: [{ given: 'store-points', access: 'write' }],
   summary: 'Replay the ledger through the state machines; print what was checked, or the first difference',
   operands: { usage: '[RUN_ID|FILE]', min: 0, max: 1 },
-  options: [
-    {
-      name: 'until',
-      value: 'ENTRY',
-      help: 'replay only up to this entry, and show the state of every run and session after it',
-    },
-    { name: 'all', help: 'with --until: also show the runs that had ended' },
-    {
-      name: STORE_POINTS,
-      help: 'with --until: store the points from which later queries begin, in the home directory',
-    },
-    ...KEY_OPTIONS,
-  ],
+  options: OPTIONS,
   notes: [
     'Needs nothing but the ledger and its artifacts. With RUN_ID, replays the run tree of that run; with FILE, the',
     'output of `ledger export`. Exits 1 at a difference, and 4 if nothing differs but not everything could be',
@@ -71,14 +75,12 @@ export const replayCommand: CliCommand = {
       ? exitOneIfTampered(io, () => replayOrShow(operand, args, io))
       : replayOrShow(operand, args, io);
   },
-};
+});
 
-async function replayOrShow(operand: string | undefined, args: CommandArguments, io: Io): Promise<ExitCode> {
+async function replayOrShow(operand: string | undefined, args: ReplayArguments, io: Io): Promise<ExitCode> {
   const run_id = operand === undefined || isFileName(operand) ? undefined : operand;
-  const until = args.text('until');
+  const { until, json } = args.values;
   if (until !== undefined) return showState(until, operand, args, io);
-  for (const name of ['all', STORE_POINTS])
-    if (args.flag(name)) throw commandUsageError(replayCommand, `--${name} needs --until`);
   const report =
     operand === undefined || run_id !== undefined
       ? await withLedger(args, io, ({ reader }) => reader.replay(run_id))
@@ -86,30 +88,35 @@ async function replayOrShow(operand: string | undefined, args: CommandArguments,
   if (run_id !== undefined && report.trees === 0) {
     throw new RunError({ code: 'RUN_UNKNOWN', message: `this ledger has no run ${run_id}` });
   }
-  await io.stdout.write(args.flag('json') ? jsonLine(report) : textOf(report));
+  await io.stdout.write(json ? jsonLine(report) : textOf(report));
   return EXIT_CODES[report.verdict];
 }
 
-async function showState(text: string, operand: string | undefined, args: CommandArguments, io: Io): Promise<ExitCode> {
+async function showState(text: string, operand: string | undefined, args: ReplayArguments, io: Io): Promise<ExitCode> {
+  const { json, all, storePoints } = args.values;
   const isLast = text === 'last';
   const name = isLast ? null : parseEntryName(text);
   const file = operand !== undefined && isFileName(operand) ? operand : null;
   if (isLast && file === null && operand !== undefined)
-    throw commandUsageError(replayCommand, '--until last cannot be combined with RUN_ID');
+    throw args.usageError('--until last cannot be combined with RUN_ID');
   const untilIn = async (log: NamedEntries & Pick<LedgerStore, 'head'>): Promise<number> =>
     name === null ? Math.max(0, (await log.head()).size - 1) : findLogIndex(text, log);
   // A bundle has no replay points: it is folded from its first entry.
   const state =
     file === null
-      ? await withLedger(args, io, async ({ reader }) =>
-          operand === undefined
-            ? reader.stateAt({ until: await untilIn(reader.folded) })
-            : reader.stateAt({ until: seqIn(operand, name), run_id: operand }),
+      ? await withLedger(
+          args,
+          io,
+          async ({ reader }) =>
+            operand === undefined
+              ? reader.stateAt({ until: await untilIn(reader.folded) })
+              : reader.stateAt({ until: seqIn(operand, name, args), run_id: operand }),
+          { storePoints },
         )
       : await withEvidenceBundle(file, args, io, async (bundle) =>
           stateAt(bundle, null, { until: await untilIn(bundle) }),
         );
-  await io.stdout.write(args.flag('json') ? jsonLine(state) : await textOfState(state, args.flag('all')));
+  await io.stdout.write(json ? jsonLine(state) : await textOfState(state, all));
   return state.not_recomputed === undefined && state.needs === undefined ? 0 : 4;
 }
 
@@ -118,10 +125,10 @@ async function textOfState(state: LedgerState, all: boolean): Promise<string> {
 }
 
 /** The seq in the tree of a run, which a bare number names, because the run is given. */
-function seqIn(run_id: string, name: EntryName | null): number {
+function seqIn(run_id: string, name: EntryName | null, { usageError }: ReplayArguments): number {
   if (name?.kind === 'number') return name.number;
   if (name?.kind === 'tree' && name.tree_id === rootRunIdOf(run_id)) return name.seq;
-  throw commandUsageError(replayCommand, '--until must name an entry of the run tree of RUN_ID');
+  throw usageError('--until must name an entry of the run tree of RUN_ID');
 }
 
 const HEADLINES: Readonly<Record<Exclude<ReplayVerdict, 'differs'>, (counts: string) => string>> = {
@@ -153,14 +160,12 @@ function textOf(report: ReplayReport): string {
   if (rule === 'log.cut') return `the log ends at ${found}, and its heads say ${expected}: ${rule}\n`;
   const place = log_index === null ? 'after the last entry' : nameInLedger(log_index);
   const from = firstDifference(expected ?? '', found ?? '');
-  return [
+  return escapeLines([
     `${place} (${nameInTree(tree_id, seq)}): ${rule}`,
     `  expected: ${excerpt(expected, from)}`,
     `  found:    ${excerpt(found, from)}`,
     `before it: ${counts}, all as recorded`,
-  ]
-    .map((line) => `${escapeText(line)}\n`)
-    .join('');
+  ]);
 }
 
 const lineOf = ({ tree_id, seq, log_index, entries, ...why }: UnrecomputedTree): string =>

@@ -29,7 +29,7 @@ export const actions: CliCommand = {
     const registrations = await readRegistrations(args, io);
     const policy = requireValidPolicy((await loadContract(findContractFolder(args, io), io, { registrations })).check);
     await io.stdout.write(
-      args.flag('json') ? jsonLine(toActionsDocument(policy)) : textOf(policy, createPainter(io.colours)),
+      args.values.json ? jsonLine(toActionsDocument(policy)) : textOf(policy, createPainter(io.colours)),
     );
     return 0;
   },

@@ -15,13 +15,15 @@ import { isConforming } from '../../../../core/contract/validators.js';
 import { NAME_PROBLEMS, personOf } from '../../../../names/person-name.js';
 import type { ClusterDirectory } from '../../../../engine/ports/ledger/cluster.js';
 import { requireHome } from '../../../../home/home.js';
-import { quoteArgument, commandUsageError } from '../../arguments.js';
+import { quoteArgument } from '../../arguments.js';
 import {
+  defineCommand,
   NO_OPERANDS,
-  type CommandArguments,
   type CliCommand,
-  type ExitCode,
+  type ArgumentsOf,
+  type CommandArguments,
   type CommandOption,
+  type ExitCode,
 } from '../../command.js';
 import { homeOf } from '../../options/folders.js';
 import { type Io } from '../../io.js';
@@ -40,21 +42,25 @@ const MATCHER_OPTIONS = {
   actor_id: { name: 'actor', value: 'A', help: 'deny actions of this actor, in every spelling of the name' },
 } as const satisfies Record<OverlayMatcher, CommandOption>;
 
+const OPTIONS = [
+  // Each may be given once. They are lists, so that a second one is reported and does not silently replace the first.
+  ...OVERLAY_MATCHERS.map((matcher): CommandOption => ({ ...MATCHER_OPTIONS[matcher], multiple: true })),
+  { name: 'reason', value: 'TEXT', help: 'the reason, one line of up to 200 characters; required for a new rule' },
+  { name: 'list', help: 'list the rules in force' },
+  { name: 'lift', value: 'RULE_ID', help: 'remove a rule' },
+  { name: 'repair', help: 'replace an overlay or key that is missing or damaged' },
+] as const satisfies readonly CommandOption[];
+
+type DenyArguments = ArgumentsOf<typeof OPTIONS>;
+
 /** `turnpike policy deny`: edits the emergency overlay, which takes effect in running trees at once (D1). */
-export const policyDeny: CliCommand = {
+export const policyDeny: CliCommand = defineCommand({
   name: 'policy deny',
   access: 'write',
   accessWith: [{ given: 'list', access: 'read' }],
   summary: 'Deny something at once, also to active runs; or list or lift such rules',
   operands: NO_OPERANDS,
-  // Each may be given once. They are lists, so that a second one is reported and does not silently replace the first.
-  options: [
-    ...OVERLAY_MATCHERS.map((matcher): CommandOption => ({ ...MATCHER_OPTIONS[matcher], multiple: true })),
-    { name: 'reason', value: 'TEXT', help: 'the reason, one line of up to 200 characters; required for a new rule' },
-    { name: 'list', help: 'list the rules in force' },
-    { name: 'lift', value: 'RULE_ID', help: 'remove a rule' },
-    { name: 'repair', help: 'replace an overlay or key that is missing or damaged' },
-  ],
+  options: OPTIONS,
   notes: [
     'A rule denies every request that matches all its options; it can never allow anything. A key in the home',
     'directory, created on first use, signs the rules, and every decision records their epoch. A running process',
@@ -70,15 +76,13 @@ export const policyDeny: CliCommand = {
     requireHome(home);
     const files = overlayFiles(overlay, keys);
     const matchers = parseMatchers(args);
-    const reason = args.text('reason');
-    const lift = args.text('lift');
+    const { reason, list, lift, repair } = args.values;
     const adds = reason !== undefined || Object.keys(matchers).length > 0;
-    const wants = [args.flag('list'), lift !== undefined, adds].filter(Boolean).length;
-    if (wants > 1) throw commandUsageError(policyDeny, 'use only one of --list, --lift and a new rule');
-    if (args.flag('list') && args.flag('repair'))
-      throw commandUsageError(policyDeny, '--list and --repair cannot be combined');
-    if (args.flag('list')) return listRules(files, args, io);
-    const rule = adds ? createRule(matchers, reason) : null;
+    const wants = [list, lift !== undefined, adds].filter(Boolean).length;
+    if (wants > 1) throw args.usageError('use only one of --list, --lift and a new rule');
+    if (list && repair) throw args.usageError('--list and --repair cannot be combined');
+    if (list) return listRules(files, args, io);
+    const rule = adds ? createRule(matchers, args) : null;
     const shared = findSharedHome(paths, args);
     // Opened before the rule is written: without the database, no worker can say that it applies the rule.
     const cluster = shared === null ? null : await openCluster(shared);
@@ -87,13 +91,15 @@ export const policyDeny: CliCommand = {
       const target = { files, cluster };
       if (lift !== undefined) return await liftRule(target, lift, args, io);
       if (rule !== null) return await addRule(target, rule, args, io);
-      if (args.flag('repair')) return await repairOverlay(target, args, io);
+      if (repair) return await repairOverlay(target, args, io);
     } finally {
       await cluster?.close();
     }
-    throw commandUsageError(policyDeny, 'name what to deny: a role, a lane, an action, ...');
+    throw args.usageError(NOTHING_DENIED);
   },
-};
+});
+
+const NOTHING_DENIED = 'name what to deny: a role, a lane, an action, ...';
 
 interface OverlayTarget {
   readonly files: OverlayFiles;
@@ -108,28 +114,28 @@ function parseMatchers(args: CommandArguments): Matchers {
   for (const matcher of OVERLAY_MATCHERS) {
     const { name } = MATCHER_OPTIONS[matcher];
     const [value, more] = args.list(name);
-    if (more !== undefined)
-      throw commandUsageError(policyDeny, `a rule takes --${name} only once: add one rule for each value`);
+    if (more !== undefined) throw args.usageError(`a rule takes --${name} only once: add one rule for each value`);
     if (value === undefined) continue;
     if (!isConforming(OverlayRule.properties[matcher], value) || !value.isWellFormed()) {
       const problem = findTextProblem(OverlayRule.properties[matcher], value, 'it');
       const why = problem === null ? '' : ` ${problem}`;
-      throw commandUsageError(policyDeny, `invalid value of --${name}: ${quoteArgument(value)}${why}`);
+      throw args.usageError(`invalid value of --${name}: ${quoteArgument(value)}${why}`);
     }
     const person = matcher === 'actor_id' ? personOf(value) : null;
-    if (typeof person === 'string') throw commandUsageError(policyDeny, `--${name}: the name ${NAME_PROBLEMS[person]}`);
+    if (typeof person === 'string') throw args.usageError(`--${name}: the name ${NAME_PROBLEMS[person]}`);
     matchers[matcher] = value;
   }
   return matchers;
 }
 
-function createRule(matchers: Matchers, reason: string | undefined): Omit<Rule, 'rule_id'> {
-  if (Object.keys(matchers).length === 0) {
-    throw commandUsageError(policyDeny, 'name what to deny: a role, a lane, an action, ...');
-  }
-  if (reason === undefined) throw commandUsageError(policyDeny, '--reason is missing');
+function createRule(
+  matchers: Matchers,
+  { values: { reason }, usageError: error }: DenyArguments,
+): Omit<Rule, 'rule_id'> {
+  if (Object.keys(matchers).length === 0) throw error(NOTHING_DENIED);
+  if (reason === undefined) throw error('--reason is missing');
   if (!isConforming(OverlayRule.properties.reason, reason) || !reason.isWellFormed()) {
-    throw commandUsageError(policyDeny, '--reason takes one line of up to 200 characters');
+    throw error('--reason takes one line of up to 200 characters');
   }
   return { ...matchers, reason };
 }
@@ -137,7 +143,7 @@ function createRule(matchers: Matchers, reason: string | undefined): Omit<Rule, 
 async function addRule(
   target: OverlayTarget,
   rule: Omit<Rule, 'rule_id'>,
-  args: CommandArguments,
+  args: DenyArguments,
   io: Io,
 ): Promise<ExitCode> {
   if (rule.action !== undefined && findAction(rule.action) === undefined) {
@@ -152,7 +158,7 @@ async function addRule(
   return requireAcknowledged(target, epoch, io);
 }
 
-async function liftRule(target: OverlayTarget, lifted: string, args: CommandArguments, io: Io): Promise<ExitCode> {
+async function liftRule(target: OverlayTarget, lifted: string, args: DenyArguments, io: Io): Promise<ExitCode> {
   const { epoch } = await publishOverlay(target.files, args, (former) => {
     const rules = former.filter(({ rule_id }) => rule_id !== lifted);
     if (rules.length < former.length) return rules;
@@ -162,7 +168,7 @@ async function liftRule(target: OverlayTarget, lifted: string, args: CommandArgu
   return requireAcknowledged(target, epoch, io);
 }
 
-async function repairOverlay(target: OverlayTarget, args: CommandArguments, io: Io): Promise<ExitCode> {
+async function repairOverlay(target: OverlayTarget, args: DenyArguments, io: Io): Promise<ExitCode> {
   const { epoch, rules } = await publishOverlay(target.files, args, (former) => former);
   const text = `the overlay is valid, with epoch ${epoch} and ${countText(rules.length, 'rule')}`;
   await printResult(io, args, { epoch, rules }, text);
@@ -181,9 +187,9 @@ async function requireAcknowledged({ cluster }: OverlayTarget, epoch: number, io
   return missing.length === 0 ? 0 : 1;
 }
 
-async function listRules(files: OverlayFiles, args: CommandArguments, io: Io): Promise<ExitCode> {
+async function listRules(files: OverlayFiles, args: DenyArguments, io: Io): Promise<ExitCode> {
   const overlay = readOverlay(files);
-  if (args.flag('json')) {
+  if (args.values.json) {
     await io.stdout.write(jsonLine(overlay ?? { epoch: 0, rules: [] }));
     return 0;
   }
@@ -211,15 +217,15 @@ const matchersText = (rule: Rule): string =>
 
 type Rules = Parameters<typeof writeOverlay>[1]['rules'];
 
-const publishOverlay = (files: OverlayFiles, args: CommandArguments, rules: Rules): ReturnType<typeof writeOverlay> =>
+const publishOverlay = (files: OverlayFiles, args: DenyArguments, rules: Rules): ReturnType<typeof writeOverlay> =>
   writeOverlay(files, {
     issued_at_utc: new Date(systemClock().now()).toISOString(),
-    repair: args.flag('repair'),
+    repair: args.values.repair,
     rules,
   });
 
 /** Epochs are never reused, so rule ids are unique. */
 const ruleIdOf = (epoch: number): string => `deny-${epoch}`;
 
-const printResult = (io: Io, args: CommandArguments, value: object, text: string): Promise<void> =>
-  io.stdout.write(args.flag('json') ? jsonLine(value) : `${escapeText(text)}\n`);
+const printResult = (io: Io, args: DenyArguments, value: object, text: string): Promise<void> =>
+  io.stdout.write(args.values.json ? jsonLine(value) : `${escapeText(text)}\n`);

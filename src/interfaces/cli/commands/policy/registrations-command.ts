@@ -6,14 +6,14 @@ import { errorCode } from '../../../../system/error-code.js';
 import { usageError } from '../../../../core/errors.js';
 import { registrationsOfModule } from '../../../../runtime/effects/module-registrations.js';
 import { quoteArgument } from '../../arguments.js';
-import type { CliCommand } from '../../command.js';
+import { defineCommand, type CliCommand } from '../../command.js';
 import { countText, escapeText } from '../../text/terminal.js';
 
 /** How long the module may take to load, in milliseconds. */
 const LOAD_MS_MAX = 30_000;
 
 /** `turnpike registrations`: writes what a service registers, for `--registrations` of other commands. */
-export const registrations: CliCommand = {
+export const registrations: CliCommand = defineCommand({
   name: 'registrations',
   access: 'none',
   summary: 'Write the tools, targets and actions that a module exports, as the file that --registrations takes',
@@ -29,7 +29,7 @@ export const registrations: CliCommand = {
     const [name = ''] = args.operands;
     const found = registrationsOfModule(await loadServiceModule(resolve(io.cwd, name), name), quoteArgument(name));
     const text = `${JSON.stringify(found, null, 2)}\n`;
-    const out = args.text('out');
+    const { out } = args.values;
     if (out === undefined) {
       await io.stdout.write(text);
       return 0;
@@ -46,7 +46,7 @@ export const registrations: CliCommand = {
     await io.stderr.writeLine(escapeText(`${out}: ${counts.join(', ')}`));
     return 0;
   },
-};
+});
 
 /** @throws UsageError if the module does not exist, throws, or does not load in time */
 async function loadServiceModule(path: string, name: string): Promise<ModuleExports> {

@@ -6,8 +6,8 @@ import { errorCode } from '../../../../system/error-code.js';
 import { AGENT_DEFAULTS } from '../../../../runtime/agents/caller-input.js';
 import type { LedgerReader } from '../../../../runtime/ledger/ledger-reader.js';
 import type { InspectorSource } from '../../../inspector/inspector-source.js';
-import { parsePort, commandUsageError } from '../../arguments.js';
-import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
+import { defineCommand, type CliCommand, type ArgumentsOf, type CommandOption, type ExitCode } from '../../command.js';
+import { integerType, PATH_TYPE, PORT_TYPE } from '../../option-types.js';
 import { KEY_OPTIONS, readTrustedKey } from '../../options/evidence-file.js';
 import { homeOf, withLedger } from '../../options/folders.js';
 import { type Io } from '../../io.js';
@@ -18,25 +18,42 @@ const PORT_DEFAULT = '7392';
 /** Size limit of an HTML file, because a browser parses it in one piece. */
 const HTML_MIB_DEFAULT = '64';
 
+const OPTIONS = [
+  {
+    name: 'port',
+    value: 'PORT',
+    type: PORT_TYPE,
+    default: PORT_DEFAULT,
+    help: `the port on 127.0.0.1 (default ${PORT_DEFAULT}; 0: any free port)`,
+  },
+  {
+    name: 'html',
+    value: 'OUT',
+    type: PATH_TYPE,
+    help: 'write the page and the bundle into one HTML file instead of serving them',
+  },
+  {
+    name: 'html-mib',
+    value: 'N',
+    type: integerType({ min: 1, max: 1_024, takes: 'a number from 1 to 1024' }),
+    default: HTML_MIB_DEFAULT,
+    help: `size limit of that file in MiB (default ${HTML_MIB_DEFAULT}): content beyond it is omitted`,
+  },
+  { name: 'actor', value: 'NAME', default: AGENT_DEFAULTS.actor, help: 'your name, as the page shows it' },
+  { name: 'role', value: 'ID', default: AGENT_DEFAULTS.role, help: 'your role, as the page shows it' },
+  ...KEY_OPTIONS,
+] as const satisfies readonly CommandOption[];
+
+type InspectArguments = ArgumentsOf<typeof OPTIONS>;
+
 /** `turnpike inspect`: opens the inspector on a bundle, or on a home, and changes nothing. */
-export const inspectCommand: CliCommand = {
+export const inspectCommand: CliCommand = defineCommand({
   name: 'inspect',
   access: 'read',
   accessWith: [{ given: 'operands', access: 'none' }],
   summary: 'Show a ledger in the inspector page: an evidence bundle, or a home directory',
   operands: { usage: '[FILE]', min: 0, max: 1 },
-  options: [
-    { name: 'port', value: 'PORT', help: `the port on 127.0.0.1 (default ${PORT_DEFAULT}; 0: any free port)` },
-    { name: 'html', value: 'OUT', help: 'write the page and the bundle into one HTML file instead of serving them' },
-    {
-      name: 'html-mib',
-      value: 'N',
-      help: `size limit of that file in MiB (default ${HTML_MIB_DEFAULT}): content beyond it is omitted`,
-    },
-    { name: 'actor', value: 'NAME', help: 'your name, as the page shows it' },
-    { name: 'role', value: 'ID', help: 'your role, as the page shows it' },
-    ...KEY_OPTIONS,
-  ],
+  options: OPTIONS,
   notes: [
     'FILE is the output of `ledger export`. The command needs no other data. Without --key, it trusts the key in FILE.',
     'A changed or incomplete FILE is shown too: flagged, with nothing of it verified, and the exit code is 1. A FILE is',
@@ -49,13 +66,13 @@ export const inspectCommand: CliCommand = {
   async run(args, io) {
     const [file] = args.operands;
     if (file !== undefined) return inspectBundle(resolve(io.cwd, file), args, io);
-    if (args.text('html') !== undefined)
-      throw commandUsageError(inspectCommand, '--html needs a FILE: write one with `turnpike ledger export`');
+    if (args.values.html !== undefined)
+      throw args.usageError('--html needs a FILE: write one with `turnpike ledger export`');
     return withLedger(args, io, ({ reader }) => inspectHome(reader, args, io));
   },
-};
+});
 
-async function inspectBundle(file: string, args: CommandArguments, io: Io): Promise<ExitCode> {
+async function inspectBundle(file: string, args: InspectArguments, io: Io): Promise<ExitCode> {
   const { inspectedBundle } = await import('../../../inspector/ledger-inspector-source.js');
   const key = readTrustedKey(args, io);
   const { source, flaw } = await inspectedBundle(file, key, progressFor(args, io));
@@ -65,9 +82,9 @@ async function inspectBundle(file: string, args: CommandArguments, io: Io): Prom
       await io.stderr.writeLine(
         'verified with the key in the bundle itself: compare it with a key from another source (--key)',
       );
-    const out = args.text('html');
+    const { html: out } = args.values;
     if (out === undefined) await serveInspector(source, args, io);
-    else await writeHtml(resolve(io.cwd, out), source, args, io);
+    else await writeHtml(out, source, args, io);
     return flaw === null ? await reportReplayed(source, out !== undefined, io) : 1;
   } finally {
     await source.close();
@@ -87,7 +104,7 @@ async function reportReplayed(source: InspectorSource, isWritten: boolean, io: I
   return replayed.verdict === 'differs' ? 1 : 4;
 }
 
-async function inspectHome(reader: LedgerReader, args: CommandArguments, io: Io): Promise<ExitCode> {
+async function inspectHome(reader: LedgerReader, args: InspectArguments, io: Io): Promise<ExitCode> {
   const { homeInspectorSource: homeSource } = await import('../../../inspector/ledger-inspector-source.js');
   const source = homeSource(reader, homeOf(args, io), false);
   try {
@@ -98,16 +115,16 @@ async function inspectHome(reader: LedgerReader, args: CommandArguments, io: Io)
   return 0;
 }
 
-async function serveInspector(source: InspectorSource, args: CommandArguments, io: Io): Promise<void> {
+async function serveInspector(source: InspectorSource, args: InspectArguments, io: Io): Promise<void> {
   // From now on it waits for requests.
   io.progress.close();
   const { serveSource } = await import('../../../http/index.js');
-  const reader = { actor: args.text('actor') ?? AGENT_DEFAULTS.actor, role: args.text('role') ?? AGENT_DEFAULTS.role };
+  const { actor, role, port } = args.values;
   const server = await serveSource({
     source,
     page: readPage(),
-    port: parsePort(inspectCommand, args, 'port', PORT_DEFAULT),
-    reader,
+    port,
+    reader: { actor, role },
     log: io.log,
   });
   try {
@@ -120,14 +137,16 @@ async function serveInspector(source: InspectorSource, args: CommandArguments, i
   }
 }
 
-async function writeHtml(out: string, source: InspectorSource, args: CommandArguments, io: Io): Promise<void> {
+async function writeHtml(out: string, source: InspectorSource, args: InspectArguments, io: Io): Promise<void> {
   const { renderOneFile: oneFileHtml } = await import('../../../inspector/render-one-file.js');
   const template = readBuiltTemplate();
   if (template === null) throw pageNotBuiltError();
-  const mib = Number(args.text('html-mib') ?? HTML_MIB_DEFAULT);
-  if (!Number.isInteger(mib) || mib < 1 || mib > 1_024)
-    throw commandUsageError(inspectCommand, '--html-mib takes a number from 1 to 1024');
-  const html = await oneFileHtml(template, source, { maxBytes: mib * 1_048_576 }, progressFor(args, io));
+  const html = await oneFileHtml(
+    template,
+    source,
+    { maxBytes: args.values.htmlMib * 1_048_576 },
+    progressFor(args, io),
+  );
   if (!isCreated(out, html)) throw usageError(`cannot write ${out}: it exists already`);
   await io.stderr.writeLine(`${out}: ${await source.size()} entries, ${Buffer.byteLength(html)} bytes`);
 }

@@ -10,69 +10,92 @@ import { systemClock } from '../../../../system/system-clock.js';
 import { joinTokenBooks, mintToken, TokenFile, tokenBook } from '../../../../stores/keys/token-file.js';
 import type { TokenBook } from '../../../../engine/ports/token-book.js';
 import type { Turnpike } from '../../../../host/turnpike.js';
-import { parseCount, parsePort } from '../../arguments.js';
-import { NO_OPERANDS, type CommandArguments, type CliCommand, type ExitCode } from '../../command.js';
+import {
+  defineCommand,
+  NO_OPERANDS,
+  type CliCommand,
+  type ArgumentsOf,
+  type CommandOption,
+  type ExitCode,
+} from '../../command.js';
+import { PORT_TYPE } from '../../option-types.js';
 import { homeOf } from '../../options/folders.js';
 import { CALLER_OPTIONS, TOOL_OPTIONS } from '../../options/added-options.js';
 import type { LocalWorker } from '../../store/open-worker.js';
-import { NETWORK_OPTIONS, parseTlsOptions } from '../../options/tls-options.js';
-import { REPORT_OPTIONS } from '../../options/report-options.js';
 import { HEADS_OPTION, STORE_OPTION } from '../../store/shared-home.js';
-import { parseWait, WAIT_OPTION } from '../../store/wait-for-database.js';
-import { NEW_RUNS_OPTION } from '../../options/new-runs.js';
+import { WAIT_OPTION } from '../../store/wait-for-database.js';
 import { withHomeAccess } from '../../home-access.js';
 import {
   ADMIN_OPTION,
   LEDGER_FAILURE_OPTION,
+  networkOf,
+  NETWORK_OPTIONS,
+  NEW_RUNS_OPTION,
+  REPORT_OPTIONS,
   withServiceLife,
   type ServiceLife,
 } from '../../options/service-options.js';
 import type { XstateInspectServer } from '../../../inspector/xstate-inspect.js';
-import { type Io } from '../../io.js';
+import type { Io } from '../../io.js';
 
 const HOST_DEFAULT = '127.0.0.1';
 const PORT_DEFAULT = '7391';
 /** The person that the command's page acts for, in a role of the shipped policy. */
 const OPERATOR = { actor: 'operator', role: 'ATTORNEY_ADMIN' } as const;
 
-interface Address {
-  readonly host: string;
-  readonly port: number;
-}
+const OPTIONS = [
+  { name: 'host', value: 'HOST', default: HOST_DEFAULT, help: `the address to listen on (default ${HOST_DEFAULT})` },
+  {
+    name: 'port',
+    value: 'PORT',
+    type: PORT_TYPE,
+    default: PORT_DEFAULT,
+    help: `the port (default ${PORT_DEFAULT}; 0: any free port)`,
+  },
+  {
+    name: 'actor',
+    value: 'NAME',
+    default: OPERATOR.actor,
+    help: `the actor of the page (default ${OPERATOR.actor})`,
+  },
+  { name: 'role', value: 'ID', default: OPERATOR.role, help: `the role of the page (default ${OPERATOR.role})` },
+  { name: 'stored-tokens', help: 'create no token for the page: accept only tokens of `turnpike token`' },
+  ...NETWORK_OPTIONS,
+  ...(CALLER_OPTIONS?.options ?? []),
+  STORE_OPTION,
+  HEADS_OPTION,
+  WAIT_OPTION,
+  {
+    name: 'advertise',
+    value: 'URL',
+    help: 'with a shared ledger: the URL at which other machines reach this process',
+  },
+  ADMIN_OPTION,
+  LEDGER_FAILURE_OPTION,
+  { name: 'hooks', help: 'decide the calls of coding agents too (`turnpike agents install`)' },
+  { name: 'demo', help: 'serve a temporary home directory with demonstration agents; deleted at the end' },
+  {
+    name: 'xstate-inspect',
+    value: 'PORT',
+    type: PORT_TYPE,
+    help: 'also serve viewers of @xstate/inspect on this port',
+  },
+  NEW_RUNS_OPTION,
+  ...(TOOL_OPTIONS?.serve ?? []),
+  ...REPORT_OPTIONS,
+] as const satisfies readonly CommandOption[];
+
+type ServeArguments = ArgumentsOf<typeof OPTIONS>;
 
 /** `turnpike serve`: serves the whole API over HTTP, and the inspector page. */
-export const serve: CliCommand = {
+export const serve: CliCommand = defineCommand({
   name: 'serve',
   access: 'write',
   accessWith: [{ given: 'demo', access: 'none' }],
   section: 'serve',
   summary: 'Serve the HTTP API, MCP and the inspector page',
   operands: NO_OPERANDS,
-  options: [
-    { name: 'host', value: 'HOST', help: `the address to listen on (default ${HOST_DEFAULT})` },
-    { name: 'port', value: 'PORT', help: `the port (default ${PORT_DEFAULT}; 0: any free port)` },
-    { name: 'actor', value: 'NAME', help: `the actor of the page (default ${OPERATOR.actor})` },
-    { name: 'role', value: 'ID', help: `the role of the page (default ${OPERATOR.role})` },
-    { name: 'stored-tokens', help: 'create no token for the page: accept only tokens of `turnpike token`' },
-    ...NETWORK_OPTIONS,
-    ...(CALLER_OPTIONS?.options ?? []),
-    STORE_OPTION,
-    HEADS_OPTION,
-    WAIT_OPTION,
-    {
-      name: 'advertise',
-      value: 'URL',
-      help: 'with a shared ledger: the URL at which other machines reach this process',
-    },
-    ADMIN_OPTION,
-    LEDGER_FAILURE_OPTION,
-    { name: 'hooks', help: 'decide the calls of coding agents too (`turnpike agents install`)' },
-    { name: 'demo', help: 'serve a temporary home directory with demonstration agents; deleted at the end' },
-    { name: 'xstate-inspect', value: 'PORT', help: 'also serve viewers of @xstate/inspect on this port' },
-    NEW_RUNS_OPTION,
-    ...(TOOL_OPTIONS?.serve ?? []),
-    ...REPORT_OPTIONS,
-  ],
+  options: OPTIONS,
   notes: [
     'Every request needs a bearer token: one of `turnpike token`, or the one that the command creates at the start,',
     'prints once with the address, and discards at the end; that one may read everything and vote. The command listens',
@@ -82,37 +105,37 @@ export const serve: CliCommand = {
   ],
   async run(args, given) {
     limitHeapGrowth();
-    const [host, port] = [args.text('host') ?? HOST_DEFAULT, parsePort(serve, args, 'port', PORT_DEFAULT)];
-    return withServiceLife(serve, args, given, (life) => {
-      const { io, telemetry } = life;
-      const wait = { ms: parseWait(serve, args), clock: systemClock(), log: io.log };
-      if (args.flag('demo')) return serveDemo({ host, port }, args, life);
+    const { demo, hooks, wait: seconds } = args.values;
+    const serveWithin = (life: ServiceLife): Promise<ExitCode> => {
+      const { io, reaction, telemetry } = life;
+      const wait = { ms: seconds * 1_000, clock: systemClock(), log: io.log };
       return withHomeAccess(
         args,
         io,
         async ({ localTurnpike: here, worker }): Promise<ExitCode> => {
-          if (here !== null) await serveHome({ turnpike: here, worker, life }, { host, port }, args, io);
+          if (here !== null) await serveHome({ turnpike: here, worker, life }, args);
           return 0;
         },
-        { upstreams: true, hooks: args.flag('hooks'), localOnly: true, reaction: life.reaction, telemetry, wait },
+        { upstreams: true, hooks, localOnly: true, reaction, telemetry, wait },
       );
-    });
+    };
+    return withServiceLife(args, given, (life) => (demo ? serveDemo(args, life) : serveWithin(life)), true);
   },
-};
+});
 
 /** The demonstration uses a temporary home and never touches an existing one. */
-async function serveDemo(at: Address, args: CommandArguments, life: ServiceLife): Promise<ExitCode> {
+async function serveDemo(args: ServeArguments, life: ServiceLife): Promise<ExitCode> {
   if (args.isGiven('home')) throw usageError('--demo creates a home directory of its own: omit --home');
   const folder = await mkdtemp(join(tmpdir(), 'turnpike-demo-'));
   try {
-    await runDemo(folder, at, args, life);
+    await runDemo(folder, args, life);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
   return 0;
 }
 
-async function runDemo(folder: string, at: Address, args: CommandArguments, life: ServiceLife): Promise<void> {
+async function runDemo(folder: string, args: ServeArguments, life: ServiceLife): Promise<void> {
   const { io, telemetry } = life;
   // Installed before filling, so that a stop during it removes the folder too.
   const stop = life.stop();
@@ -129,7 +152,7 @@ async function runDemo(folder: string, at: Address, args: CommandArguments, life
     await fillDemo(turnpike, stop);
     if (stop.aborted) return;
     moving = keepMoving(turnpike, ended.signal);
-    await serveHome({ turnpike, worker: null, life }, at, args, io);
+    await serveHome({ turnpike, worker: null, life }, args);
   } finally {
     ended.abort();
     await moving;
@@ -144,12 +167,9 @@ interface ServedHome {
   readonly life: ServiceLife;
 }
 
-async function serveHome(
-  { turnpike, worker, life }: ServedHome,
-  at: Address,
-  args: CommandArguments,
-  io: Io,
-): Promise<void> {
+async function serveHome({ turnpike, worker, life }: ServedHome, args: ServeArguments): Promise<void> {
+  const { io } = life;
+  const { host, port, storedTokens, newRunsMax, advertise } = args.values;
   // Loaded here, because no other command needs it.
   const { serveTurnpike } = await import('../../../http/index.js');
   const stored = new TokenFile((turnpike.keys ?? homeOf(args, io)).tokens, systemClock());
@@ -157,18 +177,16 @@ async function serveHome(
   const page = readBuiltPage();
   // Installed before the address is printed: a reader of the address may stop the command at once.
   life.stop();
-  const temporaryToken = args.flag('stored-tokens') ? null : createTemporaryToken(args);
-  const newRunsMax = parseCount(serve, args, NEW_RUNS_OPTION.name);
-  const identity = CALLER_OPTIONS?.parse(serve, args, io);
+  const temporaryToken = storedTokens ? null : createTemporaryToken(args);
+  const identity = CALLER_OPTIONS?.parse(args, io);
   const server = await serveTurnpike({
-    ...at,
-    ...parseTlsOptions(args, io),
+    host,
+    port,
+    ...networkOf(args.values),
     turnpike,
     tokens: temporaryToken === null ? stored : joinTokenBooks(temporaryToken.book, stored),
     storedTokens: hasStored,
     ...omitUndefined({ identity }),
-    hosts: args.list('allow-host'),
-    origins: args.list('allow-origin'),
     ...TOOL_OPTIONS?.parse(serve, args, io),
     ...omitUndefined({ page: page ?? undefined, newRunsMax }),
     ...(worker === null
@@ -178,7 +196,7 @@ async function serveHome(
     hookCounts: { home: homeOf(args, io).home, environment: io.environment },
     log: io.log,
   });
-  worker?.serveAt(args.text('advertise') ?? server.url);
+  worker?.serveAt(advertise ?? server.url);
   const viewers = await serveViewers(turnpike, args, io);
   try {
     if (viewers !== null) await io.stderr.writeLine(`viewers of @xstate/inspect: ${viewers.url}`);
@@ -191,17 +209,16 @@ async function serveHome(
 }
 
 /** Null unless the option is given. */
-async function serveViewers(turnpike: Turnpike, args: CommandArguments, io: Io): Promise<XstateInspectServer | null> {
-  if (args.text('xstate-inspect') === undefined) return null;
+async function serveViewers(
+  turnpike: Turnpike,
+  { values }: ServeArguments,
+  io: Io,
+): Promise<XstateInspectServer | null> {
+  const { xstateInspect: port, allowOrigin: origins } = values;
+  if (port === undefined) return null;
   const { inspectionHub, serveXstateInspect, watchLedger } = await import('../../../inspector/inspect.js');
   const hub = inspectionHub();
-  const origins = args.list('allow-origin');
-  const server = await serveXstateInspect({
-    hub,
-    origins,
-    port: parsePort(serve, args, 'xstate-inspect', PORT_DEFAULT),
-    log: io.log,
-  });
+  const server = await serveXstateInspect({ hub, origins, port, log: io.log });
   const failed = (error: unknown): void => io.log.error('the ledger cannot be followed for viewers', { error });
   const watch = watchLedger(turnpike.ledger, hub.inspect, { failed });
   const close = async (): Promise<void> => {
@@ -212,9 +229,9 @@ async function serveViewers(turnpike: Turnpike, args: CommandArguments, io: Io):
 }
 
 /** A token for the lifetime of this command; it appears only in the printed address. */
-function createTemporaryToken(args: CommandArguments): { readonly token: string; readonly book: TokenBook } {
-  const identity = { actor: args.text('actor') ?? OPERATOR.actor, role: args.text('role') ?? OPERATOR.role };
-  const { token, record } = mintToken({ ...identity, rights: ['observe', 'approve'] }, systemClock(), nanoidIds());
+function createTemporaryToken({ values }: ServeArguments): { readonly token: string; readonly book: TokenBook } {
+  const { actor, role } = values;
+  const { token, record } = mintToken({ actor, role, rights: ['observe', 'approve'] }, systemClock(), nanoidIds());
   const records = [record];
   return { token, book: tokenBook(() => records, systemClock()) };
 }

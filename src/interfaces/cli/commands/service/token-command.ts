@@ -2,20 +2,21 @@ import { usageError } from '../../../../core/errors.js';
 import { nanoidIds } from '../../../../system/nanoid-ids.js';
 import { systemClock } from '../../../../system/system-clock.js';
 import { TokenFile } from '../../../../stores/keys/token-file.js';
-import { RIGHTS, type Right, type TokenRecord } from '../../../../core/contract/token.js';
+import { RIGHTS, type TokenRecord } from '../../../../core/contract/token.js';
 import { omitUndefined } from '../../../../core/omit-undefined.js';
 import { requireHome, makeFolder } from '../../../../home/home.js';
-import { quoteArgument, commandUsageError } from '../../arguments.js';
-import { NO_OPERANDS, type CommandArguments, type CliCommand } from '../../command.js';
+import { quoteArgument } from '../../arguments.js';
+import { defineCommand, NO_OPERANDS, type CliCommand, type CommandArguments } from '../../command.js';
+import { integerType, wordType } from '../../option-types.js';
 import { homeOf } from '../../options/folders.js';
 import { type Io } from '../../io.js';
-import { parsePerson, PERSON_OPTIONS } from '../../options/person-options.js';
+import { PERSON_OPTIONS } from '../../options/person-options.js';
 import { escapeText, jsonLine, createPainter, table } from '../../text/terminal.js';
 
 const DAYS_MAX = 3_650;
 
 /** `turnpike token`: creates a token that identifies a caller over HTTP. */
-export const token: CliCommand = {
+export const token: CliCommand = defineCommand({
   name: 'token',
   access: 'write',
   summary: 'Create a bearer token for the HTTP service, and print it once',
@@ -25,12 +26,18 @@ export const token: CliCommand = {
     {
       name: 'right',
       value: 'RIGHT',
+      type: wordType(RIGHTS),
       multiple: true,
       required: true,
       help: `one of ${RIGHTS.join(', ')}; may be repeated`,
     },
     { name: 'case', value: 'ID', help: 'the only case that it may access (default: any)' },
-    { name: 'expires', value: 'DAYS', help: 'how many days it is valid (default: until it is revoked)' },
+    {
+      name: 'expires',
+      value: 'DAYS',
+      type: integerType({ min: 1, max: DAYS_MAX, takes: `a number of days up to ${DAYS_MAX}` }),
+      help: 'how many days it is valid (default: until it is revoked)',
+    },
   ],
   notes: [
     'observe: read everything. act: start agent runs as this actor and role, and propose in them; without observe, the',
@@ -40,22 +47,16 @@ export const token: CliCommand = {
   ],
   async run(args, io) {
     const tokens = openForWriting(args, io);
-    const days = parseDays(args);
-    const case_id = args.text('case');
-    const grant = {
-      ...parsePerson(token, args),
-      rights: parseRights(args),
-      ...omitUndefined({ case: case_id, days }),
-    };
-    const minted = tokens.mint(grant, nanoidIds());
-    if (args.flag('json')) await io.stdout.write(jsonLine({ token: minted.token, ...toShownRecord(minted.record) }));
+    const { actor, role, right: rights, case: case_id, expires: days, json } = args.values;
+    const minted = tokens.mint({ actor, role, rights, ...omitUndefined({ case: case_id, days }) }, nanoidIds());
+    if (json) await io.stdout.write(jsonLine({ token: minted.token, ...toShownRecord(minted.record) }));
     else await io.stdout.write(`${minted.token}\n`);
     await io.stderr.writeLine(
       `${minted.record.id}: the token is not shown again; \`turnpike token revoke ${minted.record.id}\` revokes it`,
     );
     return 0;
   },
-};
+});
 
 /** `turnpike token list`: lists tokens and their rights. */
 export const tokenList: CliCommand = {
@@ -66,7 +67,7 @@ export const tokenList: CliCommand = {
   options: [],
   async run(args, io) {
     const records = openTokenFile(args, io).list();
-    if (args.flag('json')) {
+    if (args.values.json) {
       for (const record of records) await io.stdout.write(jsonLine(toShownRecord(record)));
       return 0;
     }
@@ -113,20 +114,3 @@ function openForWriting(args: CommandArguments, io: Io): TokenFile {
 
 const toShownRecord = (record: TokenRecord): object =>
   Object.fromEntries(Object.entries(record).filter(([name]) => name !== 'sha256'));
-
-function parseRights(args: CommandArguments): readonly Right[] {
-  const given = args.list('right');
-  return given.map((text) => {
-    const right = RIGHTS.find((name) => name === text);
-    if (right === undefined)
-      throw commandUsageError(token, `--right takes ${RIGHTS.join(', ')}, not ${quoteArgument(text)}`);
-    return right;
-  });
-}
-
-function parseDays(args: CommandArguments): number | undefined {
-  const text = args.text('expires');
-  if (text === undefined) return undefined;
-  if (/^[1-9]\d{0,3}$/u.test(text) && Number(text) <= DAYS_MAX) return Number(text);
-  throw commandUsageError(token, `--expires takes a number of days up to ${DAYS_MAX}`);
-}

@@ -1,21 +1,21 @@
 import { usageError } from '../../../../core/errors.js';
 import { limitHeapGrowth } from '../../../../system/heap-growth.js';
-import { NO_OPERANDS, type CliCommand, type CommandArguments, type ExitCode } from '../../command.js';
+import { defineCommand, NO_OPERANDS, type CliCommand, type CommandArguments, type ExitCode } from '../../command.js';
 import { withHomeAccess } from '../../home-access.js';
 import { homeOf } from '../../options/folders.js';
 import {
   ADMIN_OPTION,
   LEDGER_FAILURE_OPTION,
+  REPORT_OPTIONS,
   withServiceLife,
   type ServiceLife,
 } from '../../options/service-options.js';
-import { REPORT_OPTIONS } from '../../options/report-options.js';
 import { HEADS_OPTION, STORE_OPTION } from '../../store/shared-home.js';
-import { parseWait, WAIT_OPTION } from '../../store/wait-for-database.js';
+import { WAIT_OPTION } from '../../store/wait-for-database.js';
 import { systemClock } from '../../../../system/system-clock.js';
 
 /** `turnpike worker`: a worker of a shared ledger without an HTTP service. */
-export const worker: CliCommand = {
+export const worker: CliCommand = defineCommand({
   name: 'worker',
   access: 'write',
   section: 'worker',
@@ -29,14 +29,14 @@ export const worker: CliCommand = {
   ],
   async run(args, io) {
     limitHeapGrowth();
-    return withServiceLife(worker, args, io, (life) => runWorker(args, life));
+    return withServiceLife(args, io, (life) => runWorker(args, args.values.wait, life));
   },
-};
+});
 
-function runWorker(args: CommandArguments, life: ServiceLife): Promise<ExitCode> {
+function runWorker(args: CommandArguments, waitSeconds: number, life: ServiceLife): Promise<ExitCode> {
   const { io, telemetry } = life;
   const stop = life.stop();
-  const wait = { ms: parseWait(worker, args), clock: systemClock(), log: io.log, stop };
+  const wait = { ms: waitSeconds * 1_000, clock: systemClock(), log: io.log, stop };
   const { home } = homeOf(args, io);
   return withHomeAccess(
     args,

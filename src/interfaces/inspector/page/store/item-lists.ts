@@ -3,7 +3,7 @@
 
 import { computed, type ReadonlySignal } from '@preact/signals';
 import type { Course, Move } from '../../../../core/contract/inspection/inspection.js';
-import { alignSequences, type AlignedPair } from './align-sequences.js';
+import { alignSequences, type AlignedPair } from '../../../../core/align-sequences.js';
 import { FilteredRows, isFiltering, createRowTest, type Filter } from './rows/filtered-rows.js';
 import { entriesWithCauses, momentAfter, nthOf, RunMarks, type RunMark } from './run-marks.js';
 import { lowerBound, NumberList } from './rows/number-list.js';

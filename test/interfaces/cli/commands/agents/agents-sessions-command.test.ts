@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '../../../../../src/core/contract/json.js';
 import type { ClientCheck, HookCaller } from '../../../../../src/features/hooks/gate/hook-gate.js';
 import { Bench } from '../../../../fixtures/bench.js';
-import { codingEdit } from '../../../../fixtures/coding-policy.js';
+import { codingCaller, codingEdit } from '../../../../fixtures/coding-policy.js';
 import { jsonLines, turnpike, type Said } from '../../fake-io.js';
 
 let bench: Bench;
@@ -16,9 +16,7 @@ let calls = 0;
 beforeEach(async () => {
   safe = SAFE;
   bench = await Bench.open({ edit: codingEdit, hooks: true });
-  const project = join(bench.folder, 'project');
-  mkdirSync(project);
-  caller = { actor: 'coding-agent', person: 'dana', role: 'CODING_AGENT', lane: 'CODING', case: 'project-1', project };
+  caller = codingCaller(bench);
 });
 afterEach(() => bench.close());
 

@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { REPOSITORY_PLACES } from '../../../../../src/features/hooks/clients/repository-places.js';
+import { CLIENT_SETTINGS } from '../../../../../src/features/hooks/clients/clients.js';
 import { CLIENTS, type Client } from '../../../../../src/features/hooks/hook-event.js';
 import { Bench } from '../../../../fixtures/bench.js';
 import { codingEdit } from '../../../../fixtures/coding-policy.js';
@@ -23,7 +23,9 @@ const SETTINGS: Readonly<Record<Client, readonly (readonly [path: string, text: 
   cursor: [['.cursor/mcp.json', '{"mcpServers":{"x":{"command":"x"}}}']],
 };
 const placesOf = (client: Client): readonly (readonly [string, string])[] => [
-  ...REPOSITORY_PLACES[client].map((path) => [/\.json$/.test(path) ? path : `${path}/x/SKILL.md`, '{}'] as const),
+  ...CLIENT_SETTINGS[client].unhooked.repository.map(
+    (path) => [/\.json$/.test(path) ? path : `${path}/x/SKILL.md`, '{}'] as const,
+  ),
   ...SETTINGS[client],
 ];
 

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { statusJson, statusText } from '../../../../../src/features/cluster/commands/cluster-status-command.js';
+import { statusJson, statusText } from '../../../../../src/features/cluster/commands/cluster-commands.js';
 import { createPainter } from '../../../../../src/interfaces/cli/text/terminal.js';
 import { initialised, turnpike } from '../../fake-io.js';
 

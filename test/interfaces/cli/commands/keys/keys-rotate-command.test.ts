@@ -126,7 +126,7 @@ describe('keys rotate --signing', () => {
     }
   });
 
-  test('is refused while another process has the home directory, and without a person or a kind of key', async () => {
+  test('is refused while another process has the home directory', async () => {
     const lock = lockWriter(join(folder, '.turnpike/ledger.db'));
     try {
       const said = await turnpike(folder, ROTATE);
@@ -134,11 +134,6 @@ describe('keys rotate --signing', () => {
     } finally {
       lock.release();
     }
-    expect(await here('keys', 'rotate', ...BY)).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('--signing'),
-    });
-    expect(await here('keys', 'rotate', '--signing')).toMatchObject({ code: 2 });
     expect(vkey()).toBe(keys[2]);
   });
 

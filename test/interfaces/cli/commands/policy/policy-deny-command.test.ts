@@ -128,8 +128,6 @@ describe('a new rule', () => {
     ['a rule and --lift', ['--lift', 'deny-1', '--lane', 'A', '--reason', 'why']],
     ['--list and --lift', ['--list', '--lift', 'deny-1']],
     ['--list and --repair', ['--list', '--repair']],
-    ['what is no option', ['--allow', 'A']],
-    ['an operand', ['A']],
   ])('%s is wrong usage, and changes nothing', async (_what, argv) => {
     const { code, stdout, stderr, log } = await deny(...argv);
     expect({ code, stdout, log }).toEqual({ code: 2, stdout: '', log: [] });

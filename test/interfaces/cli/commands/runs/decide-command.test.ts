@@ -73,7 +73,6 @@ describe('decide', () => {
         stdin: JSON.stringify(result),
       });
     expect(await report('done', [])).toMatchObject({ code: 2, stdout: '' });
-    expect(await report('perhaps', {})).toMatchObject({ code: 2, stdout: '' });
     expect(await report('done', { link: 'l-1' })).toMatchObject({ code: 0, stdout: `${call} is reported: done\n` });
     expect(await service.ledger.run(call)).toMatchObject({ status: 'completed' });
     expect(await report('done', { link: 'l-1' })).toMatchObject({ code: 0 });

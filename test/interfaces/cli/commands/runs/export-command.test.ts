@@ -1,8 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createBagFolder } from '../../../../../src/features/exports/bag/create-bag-folder.js';
-import { createBagZip } from '../../../../../src/features/exports/bag/create-bag-zip.js';
+import { createBagFolder, createBagZip } from '../../../../../src/features/exports/bag/create-bag.js';
 import { writeBag } from '../../../../../src/features/exports/bagit/write-bag.js';
 import { signer } from '../../../../features/exports/bag-forging.js';
 import {

@@ -234,12 +234,6 @@ describe('run', () => {
   test.each([
     ['a file that is not there', ['run', 'none.jsonl']],
     ['a directory', ['run', 'contract']],
-    ['two files', ['run', 'a', 'b']],
-    ['no file', ['run']],
-    ['a scope without =', ['run', '-', '--scope', 'x']],
-    ['a duplicate scope', ['run', '-', '--scope', 'x=1', '--scope', 'x=2']],
-    ['an unknown exposure', ['run', '-', '--exposure', 'all']],
-    ['an unknown option', ['run', '-', '--lanes', 'X']],
     ['an actor of two letters', ['run', '-', '--actor', 'me']],
     ['a case that is no id', ['run', '-', '--case', '../..']],
     ['a home that there is not', ['run', '-', '--home', 'none']],

@@ -126,8 +126,8 @@ describe('D13 while another process owns the home directory', () => {
       expect(byId(stdout, 1).result).toMatchObject({ isError: true });
       expect(stdout).toContain('There is no such run for you');
     }
-    const client = (await connectControl(join(folder, '.turnpike/control.sock')))!;
-    const remote = client.remoteAgents(null);
+    const client = (await connectControl(join(folder, '.turnpike/control.sock'), null))!;
+    const { remoteAgents: remote } = client;
     await expect(remote.submit(attached.run_id, '{}')).rejects.toMatchObject({ code: 'RUN_UNKNOWN' });
     expect(await remote.find(attached.run_id)).toBeNull();
     expect(await remote.find(other.run_id)).toEqual(await holder.remoteAgents.find(other.run_id));
@@ -136,8 +136,8 @@ describe('D13 while another process owns the home directory', () => {
   });
 
   test('a client that disconnects leaves its run active', async () => {
-    const client = (await connectControl(join(folder, '.turnpike/control.sock')))!;
-    const { run_id } = await client.remoteAgents(null).start({ case: 'case-local', actor: 'claude', idleMs: 60_000 });
+    const client = (await connectControl(join(folder, '.turnpike/control.sock'), null))!;
+    const { run_id } = await client.remoteAgents.start({ case: 'case-local', actor: 'claude', idleMs: 60_000 });
     await client.close();
     while (holder.control?.connections !== 0) await new Promise((resolve) => setTimeout(resolve, 5));
     expect(await holder.remoteAgents.find(run_id)).toMatchObject({ actor: 'claude', ended: null });

@@ -1,0 +1,3 @@
+// The suite in this folder, which prints its figure here.
+
+import './loaded-modules.test.js';
