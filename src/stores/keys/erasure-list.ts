@@ -96,8 +96,8 @@ export function appendErasures(path: string, seal: ErasureSeal, found: readonly 
 
 /**
  * Signs what a replaced key has signed in the folder of the case keys: the notes of erased and replaced keys, and the
- * list of erasures. Each file is replaced in one step, so this can be interrupted and repeated. A note that `seal` does not open stays as
- * it is: reading it reports that.
+ * list of erasures. Each file is replaced in one step, so this can be interrupted and repeated. A note that `seal` does
+ * not open stays as it is: reading it reports that.
  * @param seal opens notes of the old keys, and signs with the new one
  */
 export function resignErasures(directory: string, seal: ErasureSeal): void {
