@@ -1,6 +1,6 @@
-// The ledger store on SQLite: on one file in WAL mode, with large contents in files next to it, or in memory. Any process
-// can read a file, also while another one writes. Only the process that holds the writer lock writes. The tables and
-// their guards: sqlite-schema.ts.
+// The ledger store on SQLite: on one file in WAL mode, with large contents in files next to it, or in memory. Any
+// process can read a file, also while another one writes. Only the process that holds the writer lock writes. The
+// tables and their guards: sqlite-schema.ts.
 
 import { dirname, join, resolve } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -33,7 +33,7 @@ import type { LedgerRecords } from '../../engine/ports/effects/records.js';
 import type { EndedTree, RunRecordTable } from '../../engine/ports/ledger/run-record-table.js';
 import type { SqliteArchives } from './content/sqlite-archives.js';
 import { removeArchived } from './content/sqlite-remove-archived.js';
-import { sqliteCaseKeyTable } from './content/sqlite-reseal-contents.js';
+import { sqliteCaseKeyTable } from './content/sqlite-case-key-table.js';
 import { type SqliteConnection, asLedgerError } from './sqlite-binding.js';
 import type { BlockContent } from './sqlite-rows.js';
 import { createDatabase } from './sqlite-database.js';

@@ -1,6 +1,6 @@
 // The keys of the cases of an SQLite ledger. After a replacement, the contents of a case are encrypted with its current
-// key, in parts (decision 0022). Each part is one transaction, whose files are durable before it. So a crash leaves each
-// content under the replaced key or the current one; both are readable, and the work continues with what is left.
+// key, in parts (decision 0022). Each part is one transaction, whose files are durable before it. So a crash leaves
+// each content under the replaced key or the current one; both are readable, and the work continues with what is left.
 
 import { LedgerError } from '../../../core/errors.js';
 import type { CaseKeyTable, ResealedPart } from '../../../engine/ports/ledger/case-key-table.js';
