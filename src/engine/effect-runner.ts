@@ -8,12 +8,7 @@ import {
   type GatherRequest,
   type SandboxRequest,
 } from '../core/contract/run/effect.js';
-import {
-  DecisionFact,
-  NO_REPLY,
-  type DecisionQuery,
-  type DecisionReply,
-} from '../core/contract/policy/decision-points.js';
+import { DecisionFact, type DecisionQuery, type DecisionReply } from '../core/contract/policy/decision-points.js';
 import { TOOL_WORDS_CHARS_MAX } from '../core/contract/run/response.js';
 import { EXECUTION_CAUSES, type ExecutionCause } from '../core/contract/fault.js';
 import { isJsonObject } from '../core/contract/json.js';
@@ -87,7 +82,7 @@ export class EffectRunner {
   async #askOne(query: DecisionQuery): Promise<DecisionFact> {
     const none = toUnanswered(query);
     try {
-      const { answer, cached } = (await this.#effects.ask?.(query)) ?? none;
+      const { answer, cached } = await this.#effects.ask(query);
       const fact: DecisionFact = { ...none, answer, cached };
       return isConforming(DecisionFact, fact) ? fact : none;
     } catch {
@@ -184,7 +179,7 @@ export class SuspendableEffects implements Effects {
 
   /** No timer may fire either: it may start an effect. */
   get isElsewhere(): boolean {
-    return this.#isSuspended || this.#effects.isElsewhere === true;
+    return this.#isSuspended || this.#effects.isElsewhere;
   }
 
   /** Reads from the ledger whether it is suspended. @throws LedgerError: then it stays suspended */
@@ -198,9 +193,9 @@ export class SuspendableEffects implements Effects {
     return this.#effects.gather(request);
   }
 
-  async ask(query: DecisionQuery): Promise<DecisionReply> {
+  ask(query: DecisionQuery): Promise<DecisionReply> {
     this.#refuseSuspended();
-    return (await this.#effects.ask?.(query)) ?? NO_REPLY;
+    return this.#effects.ask(query);
   }
 
   run(effect: Effect, inCommit: boolean): EffectResult | Promise<EffectResult> {
@@ -215,11 +210,11 @@ export class SuspendableEffects implements Effects {
 
   /** While it is suspended, the outcome of every effect is unknown, also without its tool or table. */
   canRun(effect: Effect): boolean {
-    return this.#isSuspended || this.#effects.canRun?.(effect) !== false;
+    return this.#isSuspended || this.#effects.canRun(effect);
   }
 
   forgetUsage(case_id: string): void {
-    this.#effects.forgetUsage?.(case_id);
+    this.#effects.forgetUsage(case_id);
   }
 
   #refuseSuspended(): void {

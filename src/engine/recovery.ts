@@ -121,7 +121,7 @@ class RecoveryWork {
       }
       const { effect } = command;
       // Only a process with the tool or table can find out; in any other process the effect stays pending.
-      if (effects.canRun?.(effect) === false) {
+      if (!effects.canRun(effect)) {
         const { run_id } = effect;
         log.warn('an action is left unsettled: this process does not have its tool or table', { run_id });
         continue;

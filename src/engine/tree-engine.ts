@@ -119,27 +119,27 @@ export interface EngineCondition {
 
 /**
  * Executes effects for an engine. A local read must return synchronously; a throw is an unknown outcome.
- * @see EffectGateway in src/host/effect-gateway.ts, which chooses the executor of each effect. Before it come
- * SuspendableEffects in effect-runner.ts and, with telemetry, TracedEffects in src/features/telemetry.
+ * @see EffectGateway in src/host/effect-gateway.ts, which chooses the executor of each effect. Before it comes
+ * SuspendableEffects in effect-runner.ts.
  */
 export interface Effects {
   gather(request: SandboxRequest): SandboxFacts;
-  /** Asks a decision point. A throw is no answer, which denies. Absent: there is no way to ask. */
-  ask?(query: DecisionQuery): Promise<DecisionReply>;
+  /** Asks a decision point. A throw is no answer, which denies. */
+  ask(query: DecisionQuery): Promise<DecisionReply>;
   /**
    * `inCommit`: the current transaction contains the effect's outcome, so the effect must change nothing outside it.
    */
   run(effect: Effect, inCommit: boolean): EffectResult | Promise<EffectResult>;
   settle(effect: Effect): EffectResult | Promise<EffectResult>;
-  /** Whether this process can run the effect at all. If absent, it can run every effect. */
-  canRun?(effect: Effect): boolean;
+  /** Whether this process can run the effect at all. */
+  canRun(effect: Effect): boolean;
   /**
    * Whether other processes execute all effects. Then this one accepts only inputs that cause none, and leaves timers
    * and the leases of workers that are gone to the others.
    */
-  readonly isElsewhere?: boolean;
+  readonly isElsewhere: boolean;
   /** Measures the usage of a case's sandbox again when it is requested next: another process may have changed it. */
-  forgetUsage?(case_id: string): void;
+  forgetUsage(case_id: string): void;
 }
 
 /**

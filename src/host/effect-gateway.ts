@@ -25,7 +25,7 @@ import {
 } from '../runtime/effects/define-effects.js';
 import type { EffectExecutor, EffectsOfFeature } from '../runtime/host-feature.js';
 import { RecordEffects } from '../runtime/effects/record-effects.js';
-import type { EffectCarriers } from '../runtime/engine-observation.js';
+import type { EffectObserver } from '../runtime/engine-observation.js';
 
 type EffectReturn = EffectResult | Promise<EffectResult>;
 
@@ -46,10 +46,10 @@ export interface GatewayParts {
   readonly calls: BoundedCalls;
   readonly records: RecordEffects;
   readonly features: readonly FeatureExecutor[];
-  readonly decisionPoints: Required<Pick<Effects, 'ask'>>;
+  readonly decisionPoints: Pick<Effects, 'ask'>;
   readonly registrations: RegistrationOptions;
   /** Null without telemetry. */
-  readonly traces: EffectCarriers | null;
+  readonly observer: EffectObserver | null;
 }
 
 export class EffectGateway implements Effects {
@@ -58,13 +58,13 @@ export class EffectGateway implements Effects {
   readonly #records: RecordEffects;
   readonly #features: readonly FeatureExecutor[];
   readonly #decisionPoints: GatewayParts['decisionPoints'];
-  readonly #traces: GatewayParts['traces'];
+  readonly #observer: GatewayParts['observer'];
   readonly #actions: ReadonlyMap<string, Action>;
   readonly #tools: ReadonlyMap<string, Tool>;
 
-  constructor({ sandbox, calls, records, features, decisionPoints, traces, registrations }: GatewayParts) {
+  constructor({ sandbox, calls, records, features, decisionPoints, observer, registrations }: GatewayParts) {
     const { actions = [], tools = [] } = registrations;
-    this.#traces = traces;
+    this.#observer = observer;
     this.#sandbox = sandbox;
     this.#calls = calls;
     this.#records = records;
@@ -87,6 +87,11 @@ export class EffectGateway implements Effects {
   }
 
   run(effect: Effect, inCommit: boolean): EffectReturn {
+    if (this.#observer === null) return this.#run(effect, inCommit);
+    return this.#observer.measure(effect, false, () => this.#run(effect, inCommit));
+  }
+
+  #run(effect: Effect, inCommit: boolean): EffectReturn {
     requireCapability(effect);
     if (SANDBOX_ACTIONS.has(effect.action)) return this.#sandbox.perform(effect);
     if (this.#records.has(effect)) return this.#records.run(effect, inCommit);
@@ -108,6 +113,11 @@ export class EffectGateway implements Effects {
 
   /** After a crash: runs a repeatable effect again with its key; for others, queries their outcome (D8). */
   settle(effect: Effect): EffectReturn {
+    if (this.#observer === null) return this.#settle(effect);
+    return this.#observer.measure(effect, true, () => this.#settle(effect));
+  }
+
+  #settle(effect: Effect): EffectReturn {
     requireCapability(effect);
     if (SANDBOX_ACTIONS.has(effect.action)) return this.#sandbox.settle(effect);
     if (this.#records.has(effect)) return this.#records.settle(effect);
@@ -173,7 +183,7 @@ export class EffectGateway implements Effects {
 
   #contextOf(effect: Effect): Omit<EffectContext, 'signal'> {
     const { run_id, case_id, idempotency_key } = effect;
-    return { run_id, case_id, idempotency_key, ...this.#traces?.carrierOf(effect) };
+    return { run_id, case_id, idempotency_key, ...this.#observer?.carrierOf(effect) };
   }
 
   #findCallee({ action, args }: Effect): Callee | null {

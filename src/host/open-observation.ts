@@ -23,8 +23,7 @@ export async function openEngineObservation(
       log,
       tickObserver: new RunLog({ log, catalogue }),
       tracing: NO_TRACING,
-      effectTraces: null,
-      measureEffects: (effects) => effects,
+      effectObserver: null,
       observeApprovals: () => undefined,
     };
   }

@@ -100,7 +100,7 @@ export function wire(
   const { keys = home, state = home } = environment;
   const { pace = systemPace(), keepAlive = keepProcessAlive } = environment;
   const { clock = systemClock(), ids = nanoidIds() } = options;
-  const { log, tickObserver, tracing, effectTraces } = observation;
+  const { log, tickObserver, tracing, effectObserver } = observation;
   const sandbox = createSandbox(options, home);
   if (typeof options.sandbox !== 'object') opened.push(() => (sandbox as Partial<{ close(): void }>).close?.());
   const records = new RecordEffects(store.records, options.targets ?? []);
@@ -117,8 +117,7 @@ export function wire(
   );
   const decisionPoints = { ask: async (query: DecisionQuery) => (await features.get('decisionPoints')).ask(query) };
   const executors = { sandbox, records, calls, features: features.effects, decisionPoints };
-  const gateway = new EffectGateway({ ...executors, registrations: options, traces: effectTraces });
-  const effects = observation.measureEffects(gateway);
+  const effects = new EffectGateway({ ...executors, registrations: options, observer: effectObserver });
   const source = options.policies ?? policySource(options.contract ?? shippedContract());
   const policyCache = new PolicyCache(source, clock, catalogue);
   const agents = new Agents({ policyCache, store, ids, telemetry: tracing, log, keepAlive });

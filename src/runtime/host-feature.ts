@@ -47,7 +47,7 @@ export interface HostFeature {
  */
 export interface HostParts {
   /** Asks the decision points of policies. */
-  readonly decisionPoints: Required<Pick<Effects, 'ask'>>;
+  readonly decisionPoints: Pick<Effects, 'ask'>;
   readonly agentLoops: AgentLoops;
   /** Decides actions that the caller executes itself. */
   readonly decisions: { decide(request: DecisionRequest): Promise<ActionDecision> };

@@ -50,8 +50,12 @@ const noted = (effects: Effects): Effects => ({
     note(places, { at: 'settle', key: effect.idempotency_key, worker, t: machineTime() });
     return effects.settle(effect);
   },
-  ...(effects.canRun === undefined ? {} : { canRun: (effect) => effects.canRun?.(effect) ?? true }),
-  forgetUsage: (case_id) => effects.forgetUsage?.(case_id),
+  ask: (query) => effects.ask(query),
+  canRun: (effect) => effects.canRun(effect),
+  isElsewhere: effects.isElsewhere,
+  forgetUsage: (case_id) => {
+    effects.forgetUsage(case_id);
+  },
 });
 
 /** Notes every head that it writes, in their order, with the size of the stored log right before. */

@@ -4,8 +4,9 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { LedgerModel } from '../fixtures/ledger-model/ledger-model.js';
+import { modelStore } from '../fixtures/ledger-model/model-store.js';
 import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
-import { MemoryState } from '../../src/stores/memory/memory-state.js';
 import { openSandbox } from '../../src/sandbox/files/file-sandbox.js';
 import type { EffectResult } from '../../src/core/contract/run/effect.js';
 import type { Sandbox } from '../../src/engine/ports/effects/sandbox.js';
@@ -136,10 +137,10 @@ describe.each([
 });
 
 test('D8: when settle throws, the outcome is unknown, and the home opens nevertheless', async () => {
-  const state = new MemoryState();
+  const state = new LedgerModel();
   let release: (result: EffectResult) => void = () => undefined;
   const late = (): never => new Promise<EffectResult>((resolve) => (release = resolve)) as never;
-  const first = await Bench.open({ store: memoryStore({ state }), sandbox: handsThat({ perform: late }) });
+  const first = await Bench.open({ store: modelStore(state), sandbox: handsThat({ perform: late }) });
   const agent = await first.turnpike.startAgent();
   const unanswered = agent.submit(WRITE());
   while (!(await first.entries()).some((entry) => entry.type === 'run_created' && entry.body.run_kind === 'db_write')) {
@@ -147,7 +148,7 @@ test('D8: when settle throws, the outcome is unknown, and the home opens neverth
   }
   // A process that dies here commits nothing more; another one takes the ledger.
   state.loseLock();
-  const bench = await Bench.open({ store: memoryStore({ state }), sandbox: handsThat({ settle: fails }) });
+  const bench = await Bench.open({ store: modelStore(state), sandbox: handsThat({ settle: fails }) });
   expect(bench.turnpike.recovery).toMatchObject({ trees: 1, settled: 1, interrupted: 1, damaged: 0 });
   const traces = (await bench.entries()).flatMap((entry) => (entry.type === 'step_trace' ? [entry.body.cause] : []));
   expect(traces).toEqual(['OUTCOME_UNKNOWN']);

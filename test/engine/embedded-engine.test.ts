@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
-import { MemoryState } from '../../src/stores/memory/memory-state.js';
+import { LedgerModel } from '../fixtures/ledger-model/ledger-model.js';
+import { modelStore } from '../fixtures/ledger-model/model-store.js';
 import { ephemeralKey } from '../../src/stores/keys/session-key.js';
 import { memoryHeadStore } from '../../src/stores/memory/memory-head-store.js';
 import { createSqliteStore, openSqliteStore } from '../../src/stores/sqlite/sqlite-ledger-store.js';
@@ -52,8 +52,8 @@ async function start(
   };
 }
 
-function inMemory(liveTreesMax: number, open = (state: MemoryState) => memoryStore({ state }), integrates = true) {
-  const state = new MemoryState({ integrates });
+function inMemory(liveTreesMax: number, open = (state: LedgerModel) => modelStore(state), integrates = true) {
+  const state = new LedgerModel({ integrates });
   let latest = open(state);
   const again = async (): Promise<LedgerStore> => {
     await latest.close();

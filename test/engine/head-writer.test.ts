@@ -3,8 +3,8 @@
 
 import { expect, test } from '@jest/globals';
 import { memoryHeadStore } from '../../src/stores/memory/memory-head-store.js';
-import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
-import { MemoryState } from '../../src/stores/memory/memory-state.js';
+import { LedgerModel } from '../fixtures/ledger-model/ledger-model.js';
+import { modelStore } from '../fixtures/ledger-model/model-store.js';
 import { HeadWriter } from '../../src/engine/head-writer.js';
 import { Sequencer } from '../../src/engine/sequencer.js';
 import { LedgerError } from '../../src/core/errors.js';
@@ -15,7 +15,7 @@ import { ForwardingStore } from '../fixtures/forwarding-store.js';
 const PENDING: CommitResult = { head: null, first_log_indexes: null };
 
 async function bench(over: (store: LedgerStore) => Partial<LedgerStore> = () => ({}), integrates = false) {
-  const inner = memoryStore({ state: new MemoryState({ integrates }) });
+  const inner = modelStore(new LedgerModel({ integrates }));
   const store: LedgerStore = Object.assign(new ForwardingStore(inner), over(inner));
   const scribe = await scribeOf(store);
   const externalHeadStore = memoryHeadStore(await store.head());

@@ -4,8 +4,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ephemeralKey } from '../../src/stores/keys/session-key.js';
 import { memoryHeadStore } from '../../src/stores/memory/memory-head-store.js';
-import { memorySharedStore } from '../../src/stores/memory/memory-shared-store.js';
-import { MemoryState } from '../../src/stores/memory/memory-state.js';
+import { LedgerModel } from '../fixtures/ledger-model/ledger-model.js';
+import { sharedModelStore } from '../fixtures/ledger-model/model-store.js';
 import { winstonLog } from '../../src/system/winston-log.js';
 import { sharedEngine } from '../../src/engine/shared.js';
 import { GUARD_MS } from '../../src/engine/writers/shared-writer.js';
@@ -31,8 +31,8 @@ interface GatedHarness extends EngineHarness {
 
 const opened: GatedHarness[] = [];
 
-async function openWorker(state: MemoryState): Promise<GatedHarness> {
-  const store = new GatedSharedStore(memorySharedStore({ state }));
+async function openWorker(state: LedgerModel): Promise<GatedHarness> {
+  const store = new GatedSharedStore(sharedModelStore(state));
   const [world, clock, externalHeadStore] = [new World(), new TwoClocks(), memoryHeadStore(await store.head())];
   const observed: string[] = [];
   const engine = sharedEngine({
@@ -73,12 +73,12 @@ function noting(ended: string[], name: string, submitted: Promise<unknown>): voi
 }
 
 describe('a tick that is decided while the commit before it is in flight', () => {
-  let state: MemoryState;
+  let state: LedgerModel;
   let worker: GatedHarness;
   let ended: string[];
 
   beforeEach(async () => {
-    state = new MemoryState({ integrates: false });
+    state = new LedgerModel({ integrates: false });
     worker = await openWorker(state);
     ended = [];
     for (const tree of [ONE, OTHER]) await start(worker, tree);

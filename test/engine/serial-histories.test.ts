@@ -3,8 +3,8 @@
 
 import { describe, expect, test } from '@jest/globals';
 import { join } from 'node:path';
+import { sharedModelStore } from '../fixtures/ledger-model/model-store.js';
 import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
-import { memorySharedStore } from '../../src/stores/memory/memory-shared-store.js';
 import { createSqliteStore } from '../../src/stores/sqlite/sqlite-ledger-store.js';
 import { embeddedEngine } from '../../src/engine/embedded.js';
 import { sharedEngine } from '../../src/engine/shared.js';
@@ -17,7 +17,7 @@ const GROUNDS: Readonly<Record<string, () => HistoryGround>> = {
     const store = createSqliteStore({ file: join(folder, 'ledger.db'), artifactsDir: join(folder, 'artifacts') });
     return { store, engine: embeddedEngine };
   },
-  'memory, a worker': () => ({ store: memorySharedStore(), engine: sharedEngine }),
+  'memory, a worker': () => ({ store: sharedModelStore(), engine: sharedEngine }),
 };
 
 describe.each(Object.keys(SCENARIOS))('%s', (name) => {

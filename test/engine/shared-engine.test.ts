@@ -2,8 +2,8 @@
 
 import { ephemeralKey } from '../../src/stores/keys/session-key.js';
 import { memoryHeadStore } from '../../src/stores/memory/memory-head-store.js';
-import { memorySharedStore } from '../../src/stores/memory/memory-shared-store.js';
-import { MemoryState } from '../../src/stores/memory/memory-state.js';
+import { LedgerModel } from '../fixtures/ledger-model/ledger-model.js';
+import { sharedModelStore } from '../fixtures/ledger-model/model-store.js';
 import { winstonLog } from '../../src/system/winston-log.js';
 import { sharedEngine } from '../../src/engine/shared.js';
 import { FaultySharedStore } from '../fixtures/faulty-shared-store.js';
@@ -12,8 +12,8 @@ import { treeEngineConformance, World } from './tree-engine.conformance.js';
 import { turns } from './start-tree.js';
 import { workersConformance, type SharedHarness } from './workers.conformance.js';
 
-async function openWorker(state: MemoryState, clock = new ManualClock(), liveTreesMax = 1_024): Promise<SharedHarness> {
-  const store = new FaultySharedStore(memorySharedStore({ state }));
+async function openWorker(state: LedgerModel, clock = new ManualClock(), liveTreesMax = 1_024): Promise<SharedHarness> {
+  const store = new FaultySharedStore(sharedModelStore(state));
   const world = new World();
   const externalHeadStore = memoryHeadStore(await store.head());
   const engine = sharedEngine({
@@ -47,16 +47,16 @@ async function openWorker(state: MemoryState, clock = new ManualClock(), liveTre
 }
 
 const alone = (liveTreesMax?: number): Promise<SharedHarness> =>
-  openWorker(new MemoryState({ integrates: false }), new ManualClock(), liveTreesMax);
+  openWorker(new LedgerModel({ integrates: false }), new ManualClock(), liveTreesMax);
 
 treeEngineConformance('a worker of a shared ledger in memory', () => alone());
 treeEngineConformance('a worker of a shared ledger in memory, every tree put out at once', () => alone(0));
 
 workersConformance('in memory', () => {
-  const state = new MemoryState({ integrates: false });
+  const state = new LedgerModel({ integrates: false });
   return Promise.resolve({
     open: (clock) => openWorker(state, clock),
-    openStore: () => Promise.resolve(memorySharedStore({ state })),
+    openStore: () => Promise.resolve(sharedModelStore(state)),
     kill: (worker) => worker.store.close(),
     cutOff: (worker) => {
       state.workers.cutOff(worker.store.inner);

@@ -22,6 +22,7 @@ import type { FaultyStore } from '../fixtures/faulty-store.js';
 import type { ManualClock } from '../fixtures/manual-clock.js';
 import { start, submit, turns } from './start-tree.js';
 import { ABSENT, proposal } from '../fixtures/tree.js';
+import { LOCAL_EFFECTS } from '../fixtures/local-effects.js';
 
 /** A process with an engine. `crash` leaves everything as it is and starts another process over the same store. */
 export interface EngineHarness {
@@ -52,6 +53,9 @@ export class World implements Effects, EngineListener {
   onAnyReply: () => void = () => undefined;
 
   gather = () => ({ paths: [ABSENT], usage: { bytes: 0, files: 0 } });
+  ask: Effects['ask'] = LOCAL_EFFECTS.ask;
+  canRun: Effects['canRun'] = LOCAL_EFFECTS.canRun;
+  forgetUsage: Effects['forgetUsage'] = LOCAL_EFFECTS.forgetUsage;
   run = (effect: Effect) => {
     this.performed.push(effect);
     return this.onPerform(effect);

@@ -1,8 +1,8 @@
 // Every head that a process reads must extend the one before, or the ledger has fallen back.
 
 import { expect, test } from '@jest/globals';
-import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
-import { MemoryState } from '../../src/stores/memory/memory-state.js';
+import { LedgerModel } from '../fixtures/ledger-model/ledger-model.js';
+import { modelStore } from '../fixtures/ledger-model/model-store.js';
 import { Sequencer } from '../../src/engine/sequencer.js';
 import { VerifiedHead } from '../../src/engine/verified-head.js';
 import type { LogHead } from '../../src/engine/ports/ledger/ledger-store.js';
@@ -10,7 +10,7 @@ import { opening, scribeOf, treeId } from '../fixtures/entries.js';
 import { ForwardingStore } from '../fixtures/forwarding-store.js';
 
 async function bench() {
-  const store = new ForwardingStore(memoryStore({ state: new MemoryState({ integrates: false }) }));
+  const store = new ForwardingStore(modelStore(new LedgerModel({ integrates: false })));
   const scribe = await scribeOf(store);
   let trees = 0;
   const grow = async (): Promise<LogHead> => {

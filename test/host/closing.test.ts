@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
-import { MemoryState } from '../../src/stores/memory/memory-state.js';
+import { LedgerModel } from '../fixtures/ledger-model/ledger-model.js';
+import { modelStore } from '../fixtures/ledger-model/model-store.js';
 import type { EffectResult } from '../../src/core/contract/run/effect.js';
 import type { Sandbox } from '../../src/engine/ports/effects/sandbox.js';
 import { createHome, homePaths, isVacant } from '../../src/home/home.js';
@@ -33,9 +33,9 @@ function slowSandbox() {
 }
 
 test('D8: closing waits for an effect in flight, also of a remote agent, and records it', async () => {
-  const state = new MemoryState();
+  const state = new LedgerModel();
   const slow = slowSandbox();
-  const bench = await Bench.open({ store: memoryStore({ state }), sandbox: slow.sandbox });
+  const bench = await Bench.open({ store: modelStore(state), sandbox: slow.sandbox });
   const agent = await bench.turnpike.startAgent({ link: 'remote', idleMs: 60_000 });
   const ending = agent.finished.catch((error: unknown) => error);
   const answer = agent.submit(WRITE()).catch((error: unknown) => error);
@@ -51,7 +51,7 @@ test('D8: closing waits for an effect in flight, also of a remote agent, and rec
   expect(await ending).toMatchObject({ code: 'CLOSED' });
   // Neither the idle timer, which the answer has restarted, nor the timer of the wait.
   expect(bench.clock.timers).toBe(0);
-  const again = await Bench.open({ store: memoryStore({ state }), sandbox: slow.sandbox });
+  const again = await Bench.open({ store: modelStore(state), sandbox: slow.sandbox });
   expect(again.turnpike.recovery).toMatchObject({ settled: 0, interrupted: 0 });
   expect(await again.turnpike.agent(agent.run_id)).not.toBeNull();
   await again.close();
@@ -66,9 +66,9 @@ test('D3: closing leaves no timer behind, of a waiting agent or of its own', asy
 });
 
 test('D8: closing has a timeout; the next opening settles unanswered effects', async () => {
-  const state = new MemoryState();
+  const state = new LedgerModel();
   const slow = slowSandbox();
-  const bench = await Bench.open({ store: memoryStore({ state }), sandbox: slow.sandbox });
+  const bench = await Bench.open({ store: modelStore(state), sandbox: slow.sandbox });
   const agent = await bench.turnpike.startAgent();
   const answer = agent.submit(WRITE()).catch((error: unknown) => error);
   agent.finished.catch(() => undefined);
@@ -80,7 +80,7 @@ test('D8: closing has a timeout; the next opening settles unanswered effects', a
   }
   await closing;
   expect(await answer).toMatchObject({ code: 'CLOSED' });
-  const again = await Bench.open({ store: memoryStore({ state }), sandbox: slow.sandbox });
+  const again = await Bench.open({ store: modelStore(state), sandbox: slow.sandbox });
   expect(again.turnpike.recovery).toMatchObject({ settled: 1, interrupted: 0 });
   expect(await again.turnpike.replay()).toMatchObject({ ok: true });
   await again.close();

@@ -117,7 +117,7 @@ test('S4-19 S4-81: an executor does nothing for an effect without an allow', () 
         new CheckEffects({ commands, review: null, calls, secrets: ephemeralKey(), log }),
       ),
     ],
-    traces: null,
+    observer: null,
     registrations: { tools: made.tools, targets: made.targets, actions: [note] },
   });
   const byThePlatform = ['EXPORT_BUNDLE', 'RUN_VERIFICATION', 'REVIEW_PHASE'].map((name) => [name, {}, []] as const);

@@ -1,8 +1,8 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
-import { MemoryState } from '../../src/stores/memory/memory-state.js';
+import { LedgerModel } from '../fixtures/ledger-model/ledger-model.js';
+import { modelStore } from '../fixtures/ledger-model/model-store.js';
 import { homePaths, openHead } from '../../src/home/home.js';
 import type { Sandbox } from '../../src/engine/ports/effects/sandbox.js';
 import { granted } from '../fixtures/granted.js';
@@ -30,8 +30,8 @@ const BREAKAGES: readonly Breakage[] = ['fails, not written', 'fails, but writte
 
 describe.each(BREAKAGES)('when a commit %s', (breakage) => {
   test('S0-68 C35 D2: a change whose intent cannot be recorded is not executed; the response is AUDIT_FAILURE', async () => {
-    const state = new MemoryState();
-    const store = new FaultyStore(memoryStore({ state }));
+    const state = new LedgerModel();
+    const store = new FaultyStore(modelStore(state));
     const bench = await Bench.open({ store, sandbox });
     const agent = await bench.turnpike.startAgent();
     store.breakage = breakage;
@@ -54,8 +54,8 @@ describe.each(BREAKAGES)('when a commit %s', (breakage) => {
 
   test('C35: a read that cannot be recorded shows nothing of the file', async () => {
     writeFileSync(join(folder, 'case-local', 'a.txt'), 'secret');
-    const state = new MemoryState();
-    const store = new FaultyStore(memoryStore({ state }));
+    const state = new LedgerModel();
+    const store = new FaultyStore(modelStore(state));
     const bench = await Bench.open({ store, sandbox });
     const agent = await bench.turnpike.startAgent();
     store.breakage = breakage;
@@ -67,8 +67,8 @@ describe.each(BREAKAGES)('when a commit %s', (breakage) => {
   });
 
   test('C35 D8: if only the outcome cannot be recorded, the next opening finds it', async () => {
-    const state = new MemoryState();
-    const store = new FaultyStore(memoryStore({ state }));
+    const state = new LedgerModel();
+    const store = new FaultyStore(modelStore(state));
     let commits = 0;
     const bench = await Bench.open({ store, sandbox });
     const agent = await bench.turnpike.startAgent();
@@ -99,8 +99,8 @@ test('D15: a home whose ledger is behind its head file does not open', async () 
 });
 
 /** Opens what a failed process left: every run has ended, the ledger verifies and replays. */
-async function checkReopened(state: MemoryState) {
-  const bench = await Bench.open({ store: memoryStore({ state }), sandbox });
+async function checkReopened(state: LedgerModel) {
+  const bench = await Bench.open({ store: modelStore(state), sandbox });
   const entries = await bench.entries();
   const created = entries.flatMap((entry) => (entry.type === 'run_created' ? [entry.body.run_id] : []));
   const ended = entries.flatMap((entry) =>

@@ -2,8 +2,8 @@
 
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
-import { MemoryState } from '../../src/stores/memory/memory-state.js';
+import { LedgerModel } from '../fixtures/ledger-model/ledger-model.js';
+import { modelStore } from '../fixtures/ledger-model/model-store.js';
 import { winstonLog } from '../../src/system/winston-log.js';
 import type { Log } from '../../src/engine/ports/log.js';
 import { openTurnpike } from '../../src/host/turnpike.js';
@@ -11,11 +11,11 @@ import { tempFolder } from '../fixtures/temp-folder.js';
 
 test('D15 an opening that accepts a missing head logs a warning with the size and root of the ledger', async () => {
   const folder = tempFolder('checks');
-  const memory = new MemoryState();
+  const memory = new LedgerModel();
   const warned: unknown[] = [];
   const log: Log = { ...winstonLog('silent'), warn: (message, fields) => void warned.push([message, fields]) };
   const run = async (state: string): Promise<void> => {
-    const store = memoryStore({ state: memory });
+    const store = modelStore(memory);
     const turnpike = await openTurnpike({ store, sandbox: join(folder, 'sandbox'), state: join(folder, state), log });
     await (await turnpike.startAgent({ case: 'case-local' })).end();
     await turnpike.close();

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
 import { memoryHeadStore } from '../../src/stores/memory/memory-head-store.js';
-import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
-import { MemoryState } from '../../src/stores/memory/memory-state.js';
+import { LedgerModel } from '../fixtures/ledger-model/ledger-model.js';
+import { modelStore } from '../fixtures/ledger-model/model-store.js';
 import { openSandbox } from '../../src/sandbox/files/file-sandbox.js';
 import { winstonLog } from '../../src/system/winston-log.js';
 import { embeddedEngine } from '../../src/engine/embedded.js';
@@ -48,8 +48,8 @@ afterEach(() => {
 
 const KINDS = {
   'in memory': async () => {
-    const state = new MemoryState();
-    const bench = await Bench.open({ store: memoryStore({ state }), sandbox });
+    const state = new LedgerModel();
+    const bench = await Bench.open({ store: modelStore(state), sandbox });
     return { bench, broken: (is: boolean) => state.breakCommits(is) };
   },
   'in a home': async () => {
@@ -109,13 +109,13 @@ describe.each(Object.keys(KINDS) as (keyof typeof KINDS)[])('a ledger %s that co
 });
 
 test('D2: the service gets each failure once, and readiness names it until the restart has recovered', async () => {
-  const state = new MemoryState();
+  const state = new LedgerModel();
   const failures: unknown[] = [];
   const onLedgerFailed = (error: unknown): void => {
     failures.push(error);
     throw new Error('a callback of the service must not stop the engine');
   };
-  const bench = await Bench.open({ store: memoryStore({ state }), sandbox, onLedgerFailed });
+  const bench = await Bench.open({ store: modelStore(state), sandbox, onLedgerFailed });
   const { turnpike } = bench;
   const reasonOf = async (): Promise<string | null | undefined> =>
     (await turnpike.readiness.report()).checks.find(({ name }) => name === 'ledger-write')?.reason;
@@ -134,10 +134,10 @@ test('D2: the service gets each failure once, and readiness names it until the r
 });
 
 test('D2: the service gets a failure after the callers of promotions and exports', async () => {
-  const state = new MemoryState();
+  const state = new LedgerModel();
   const events: string[] = [];
   const onLedgerFailed = (): void => void Promise.resolve().then(() => events.push('the service'));
-  const bench = await Bench.open({ store: memoryStore({ state }), sandbox, onLedgerFailed, approvals: true });
+  const bench = await Bench.open({ store: modelStore(state), sandbox, onLedgerFailed, approvals: true });
   const { turnpike } = bench;
   const run = await turnpike.export({
     ...{ actor: 'anna', role: 'ATTORNEY_ADMIN', case: 'case-local' },
@@ -154,8 +154,8 @@ test('D2: the service gets a failure after the callers of promotions and exports
 });
 
 test('S4-08: runs that ended around a failure have their records after the restart', async () => {
-  const state = new MemoryState();
-  const bench = await Bench.open({ store: memoryStore({ state }), sandbox });
+  const state = new LedgerModel();
+  const bench = await Bench.open({ store: modelStore(state), sandbox });
   const { turnpike, clock } = bench;
   const attached = await turnpike.startAgent({ case: 'case-local' });
   state.breakCommits(true);
@@ -172,7 +172,7 @@ test('S4-08: runs that ended around a failure have their records after the resta
 });
 
 test('D15: a head file that could not be written is written after a restart', async () => {
-  const state = new MemoryState();
+  const state = new LedgerModel();
   const head = memoryHeadStore(state.head);
   let isBroken = false;
   let isOpen = true;
@@ -188,7 +188,7 @@ test('D15: a head file that could not be written is written after a restart', as
       await head.reopen();
     },
   };
-  const turnpike = await on({ store: memoryStore({ state }), externalHeadStore });
+  const turnpike = await on({ store: modelStore(state), externalHeadStore });
   const { run_id } = await turnpike.startAgent({ case: 'case-local', link: 'remote' });
   isBroken = true;
   await turnpike.submit(run_id, think());
@@ -205,9 +205,9 @@ describe('automatic restarts', () => {
     options: { readonly restarts?: 'manual' | 'automatic' } = { restarts: 'automatic' },
     reopenError: Error | null = null,
   ) {
-    const state = new MemoryState();
+    const state = new LedgerModel();
     const clock = new ManualClock();
-    const store = memoryStore({ state });
+    const store = modelStore(state);
     let tries = 0;
     const reopen = () => {
       tries += 1;
@@ -260,7 +260,7 @@ describe('automatic restarts', () => {
   test('stop when another writer takes the ledger', async () => {
     const { bench, clock, state, tries } = await failing();
     state.loseLock();
-    const other = memoryStore({ state });
+    const other = modelStore(state);
     await other.acquire();
     clock.advance(2 * RESTART_MS);
     await until(() => tries() === 1);
@@ -296,13 +296,13 @@ describe('automatic restarts', () => {
 });
 
 test('an engine of the caller replaces the embedded one', async () => {
-  const state = new MemoryState();
+  const state = new LedgerModel();
   let made = 0;
   const engine: EngineFactory = (parts) => {
     made += 1;
     return embeddedEngine(parts);
   };
-  const turnpike = await on({ store: memoryStore({ state }), externalHeadStore: memoryHeadStore(state.head), engine });
+  const turnpike = await on({ store: modelStore(state), externalHeadStore: memoryHeadStore(state.head), engine });
   expect(await (await turnpike.startAgent({ case: 'case-local' })).submit(think())).toMatchObject({
     outcome: 'SUCCESS',
   });

@@ -19,8 +19,9 @@ import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { headFile } from '../../src/stores/ledger/head-file.js';
 import { manifestPolicySource } from '../../src/home/policy/manifest-policy-source.js';
+import { LedgerModel } from '../fixtures/ledger-model/ledger-model.js';
+import { modelStore } from '../fixtures/ledger-model/model-store.js';
 import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
-import { MemoryState } from '../../src/stores/memory/memory-state.js';
 import { overlayFiles } from '../../src/home/policy/overlay-file.js';
 import { writeOverlay } from '../../src/home/policy/overlay-writer.js';
 import { sqliteHistoryCache } from '../../src/stores/sqlite/sqlite-history-cache.js';
@@ -93,8 +94,8 @@ const sqliteFiles = () => ({
 /** Opens the same ledger repeatedly, in memory or in SQLite. */
 const STORES = {
   memory: () => {
-    const memory = new MemoryState();
-    return () => memoryStore({ state: memory });
+    const memory = new LedgerModel();
+    return () => modelStore(memory);
   },
   SQLite: () => {
     return () => (existsSync(at('ledger.db')) ? openSqliteStore(sqliteFiles()) : createSqliteStore(sqliteFiles()));
@@ -234,15 +235,15 @@ describe('local state', () => {
   });
 
   test('D15 does not accept the head of a store whose end is damaged', async () => {
-    const inner = new MemoryState();
-    const first = await opened(memoryStore({ state: inner }), {});
+    const inner = new LedgerModel();
+    const first = await opened(modelStore(inner), {});
     await write(first);
     await first.close();
-    const store = memoryStore({ state: inner });
+    const store = modelStore(inner);
     const lying = over(store, { head: async () => ({ ...(await store.head()), root: 'f'.repeat(64) }) });
     await expect(opened(lying)).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
     expect(existsSync(state().head)).toBe(false);
-    expect(await (await opened(memoryStore({ state: inner }))).ledger.verify()).toMatchObject({ ok: true });
+    expect(await (await opened(modelStore(inner))).ledger.verify()).toMatchObject({ ok: true });
   });
 
   test('D13 is used by one Turnpike at a time, whatever their stores are', async () => {
@@ -266,8 +267,8 @@ describe('local state', () => {
   });
 
   test('has replay points, which the next read of a past state uses', async () => {
-    const memory = new MemoryState();
-    const options = optionsOf(memoryStore({ state: memory }), { ...PARTS(), control: false });
+    const memory = new LedgerModel();
+    const options = optionsOf(modelStore(memory), { ...PARTS(), control: false });
     const turnpike = await openTurnpikeIn(
       { ...(await openStorageEnvironment(options.store!, options)), pointEntries: 40 },
       options,
@@ -278,7 +279,7 @@ describe('local state', () => {
       await pause(10);
     }
     await turnpike.close();
-    const store = memoryStore({ state: memory });
+    const store = modelStore(memory);
     const read: number[] = [];
     const counted = over(store, {
       async *log(from?: number) {
@@ -347,22 +348,22 @@ describe('the key folder', () => {
   });
 
   test('D15 an unsigned head is signed once there is a key folder', async () => {
-    const memory = new MemoryState();
-    const first = await opened(memoryStore({ state: memory }), { state: at('state') });
+    const memory = new LedgerModel();
+    const first = await opened(modelStore(memory), { state: at('state') });
     await write(first);
     expect(await first.ledger.anchored()).not.toHaveProperty('note');
     await first.close();
-    const second = await opened(memoryStore({ state: memory }));
+    const second = await opened(modelStore(memory));
     expect(await second.ledger.anchored()).toHaveProperty('note');
   });
 
   test('D15 signed heads are rejected without the key, and a lost key is an error', async () => {
-    const memory = new MemoryState();
-    await (await opened(memoryStore({ state: memory }))).close();
-    const alone = opened(memoryStore({ state: memory }), { state: at('state') });
+    const memory = new LedgerModel();
+    await (await opened(modelStore(memory))).close();
+    const alone = opened(modelStore(memory), { state: at('state') });
     await expect(alone).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
     rmSync(keys().ledgerKey.privateKey);
-    await expect(opened(memoryStore({ state: memory }))).rejects.toMatchObject({ code: 'POLICY_UNREADABLE' });
+    await expect(opened(modelStore(memory))).rejects.toMatchObject({ code: 'POLICY_UNREADABLE' });
   });
 });
 
@@ -376,23 +377,23 @@ describe('each part alone', () => {
   });
 
   test('keys only: heads are signed in memory, and a step proof survives a restart', async () => {
-    const memory = new MemoryState();
-    const first = await opened(memoryStore({ state: memory }), { keys: at('keys') });
+    const memory = new LedgerModel();
+    const first = await opened(modelStore(memory), { keys: at('keys') });
     expect(first).toMatchObject({ home: null, state: null, control: null, keys: { keys: at('keys') } });
     const { id, proof } = await beginSession(first);
     const { note } = (await first.ledger.anchored())!;
     const { size } = await first.ledger.head();
     expect(openCheckpoint(Buffer.from(note!), publicKey())).toMatchObject({ size });
     await first.close();
-    const second = await opened(memoryStore({ state: memory }), { keys: at('keys') });
+    const second = await opened(modelStore(memory), { keys: at('keys') });
     expect(await reportAgain(second, id)).toMatchObject({ proof, answer: { error: null } });
     expect(readdirSync(at('keys')).sort()).toEqual(['ledger.key', 'ledger.vkey', 'session.key']);
     expect(readdirSync(folder).sort()).toEqual(['contract', 'keys', 'sandbox']);
   });
 
   test('state only: heads are in its file and the socket is served, but step proofs end with the process', async () => {
-    const memory = new MemoryState();
-    const first = await opened(memoryStore({ state: memory }), { state: at('state') });
+    const memory = new LedgerModel();
+    const first = await opened(modelStore(memory), { state: at('state') });
     const { id, proof } = await beginSession(first);
     const client = (await connectControl(state().control, null))!;
     expect(await client.isReady()).toBe(true);
@@ -400,7 +401,7 @@ describe('each part alone', () => {
     await first.close();
     const { size } = memory.head;
     expect(await headFile(state().head).read()).toEqual({ size, root: memory.head.root });
-    const second = await opened(memoryStore({ state: memory }), { state: at('state') });
+    const second = await opened(modelStore(memory), { state: at('state') });
     const again = await reportAgain(second, id);
     expect(again.proof).not.toBe(proof);
     expect(again.answer.error?.code).toBe('STEP_PROOF_MISMATCH');

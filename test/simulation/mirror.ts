@@ -1,4 +1,4 @@
-import type { MemoryState } from '../../src/stores/memory/memory-state.js';
+import type { LedgerModel } from '../fixtures/ledger-model/ledger-model.js';
 import { NO_PREV, type Entry, type SealedEntry } from '../../src/core/contract/run/entry.js';
 import { sealEntry } from '../../src/core/ledger/entry-text.js';
 import type { Batch, TreeAppend } from '../../src/engine/ports/ledger/ledger-store.js';
@@ -13,12 +13,12 @@ interface End {
  * the Merkle tree all match: only the meaning of the entries can reveal the change.
  */
 export class Mirror {
-  readonly #disk: MemoryState;
+  readonly #disk: LedgerModel;
   readonly #rewrite: (entry: Entry) => Entry | null;
   readonly #epoch: number;
   readonly #ends = new Map<string, End>();
 
-  constructor(disk: MemoryState, rewrite: (entry: Entry) => Entry | null) {
+  constructor(disk: LedgerModel, rewrite: (entry: Entry) => Entry | null) {
     this.#disk = disk;
     this.#rewrite = rewrite;
     this.#epoch = disk.lock(this);

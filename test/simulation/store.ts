@@ -1,8 +1,8 @@
 // The store and the external head as one process sees them: real memory stores over a disk that survives every crash,
 // with faults at each call.
 
-import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
-import type { MemoryState } from '../../src/stores/memory/memory-state.js';
+import type { LedgerModel } from '../fixtures/ledger-model/ledger-model.js';
+import { modelStore } from '../fixtures/ledger-model/model-store.js';
 import { LedgerError } from '../../src/core/errors.js';
 import type {
   Batch,
@@ -140,9 +140,9 @@ async function commit(world: World, process: Process, inner: LedgerStore, batch:
 }
 
 /** Another process assumes that this one is dead, and becomes the writer for a moment. */
-async function takeOver(disk: MemoryState): Promise<void> {
+async function takeOver(disk: LedgerModel): Promise<void> {
   disk.loseLock();
-  const other = memoryStore({ state: disk });
+  const other = modelStore(disk);
   await other.acquire();
   await other.close();
 }

@@ -1,6 +1,6 @@
 // The invariants, checked as the ledger grows: each entry is checked once, when it is durable.
 
-import type { MemoryState } from '../../src/stores/memory/memory-state.js';
+import type { LedgerModel } from '../fixtures/ledger-model/ledger-model.js';
 import type { Effect, EffectResult } from '../../src/core/contract/run/effect.js';
 import { NO_PREV, type Entry, type RecordedInput, type ResultInput } from '../../src/core/contract/run/entry.js';
 import { sha256 } from '../../src/core/contract/hash.js';
@@ -25,7 +25,7 @@ interface Chain {
 
 interface Options {
   /** The disk as an auditor would read it. */
-  readonly disk: MemoryState;
+  readonly disk: LedgerModel;
   readonly history: History;
   /** False for a planted bug of the machines themselves, which would fold it the same way. */
   readonly folding: boolean;

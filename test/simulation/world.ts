@@ -2,8 +2,8 @@
 // open on them. Everything happens only when the simulation says so, and one seed determines all randomness.
 
 import { memoryHeadStore } from '../../src/stores/memory/memory-head-store.js';
-import { memoryStore } from '../../src/stores/memory/memory-ledger-store.js';
-import { MemoryState } from '../../src/stores/memory/memory-state.js';
+import { LedgerModel } from '../fixtures/ledger-model/ledger-model.js';
+import { modelStore } from '../fixtures/ledger-model/model-store.js';
 import { ephemeralKey } from '../../src/stores/keys/session-key.js';
 import type { Recovery } from '../../src/engine/tree-engine.js';
 import { CodedError } from '../../src/core/errors.js';
@@ -88,8 +88,8 @@ export class World {
   readonly pace: SimPace;
   readonly files = new ModelFiles();
   readonly policies: SimPolicies;
-  readonly disk = new MemoryState();
-  readonly seen: MemoryState;
+  readonly disk = new LedgerModel();
+  readonly seen: LedgerModel;
   readonly ledger: LedgerWatch;
   readonly plant: Plant | null;
   readonly quota: Quota | null;
@@ -116,7 +116,7 @@ export class World {
     this.clock = new SimClock(new Random(`${seed}/clock`), this.faults);
     this.pace = new SimPace({ agenda, faults, random: new Random(`${seed}/pace`), yields });
     this.policies = new SimPolicies(this);
-    this.seen = plant?.apart === true ? new MemoryState() : this.disk;
+    this.seen = plant?.apart === true ? new LedgerModel() : this.disk;
     this.ledger = new LedgerWatch({ disk: this.seen, history: this.history, folding: plant?.folding !== false });
     this.#liveTreesMax = this.random.pick(LIVE_TREES);
     this.#snapshotEntries = this.random.pick(SNAPSHOT_ENTRIES);
@@ -129,7 +129,7 @@ export class World {
     this.process = process;
     // The operating system releases the resources of a dead process.
     this.disk.loseLock();
-    const honest = memoryStore({ state: this.disk });
+    const honest = modelStore(this.disk);
     const inner = this.plant?.store?.(honest, { world: this, process }) ?? honest;
     const faulty = simStore(this, process, inner);
     const store = this.plant?.over?.(faulty) ?? faulty;
@@ -264,7 +264,7 @@ export class World {
 
   /** S4-86: an auditor with only the disk. */
   async audit(): Promise<void> {
-    const store = memoryStore({ state: this.seen });
+    const store = modelStore(this.seen);
     const reader = new LedgerReader(store, memoryHeadStore(this.seen.head), { pace: UNDIVIDED });
     const verdict = await reader.verify();
     if (!verdict.ok) this.history.report('ledger.verifies', JSON.stringify(verdict.problems[0]));

@@ -211,7 +211,7 @@ export class SharedReservations implements Reservations {
     for (const [index, { version, total, reservations }] of (await this.#store.caseQuotas(case_ids)).entries()) {
       const case_id = case_ids[index] ?? '';
       // Q2.
-      if (this.#cases.get(case_id)?.version !== version) this.#effects.forgetUsage?.(case_id);
+      if (this.#cases.get(case_id)?.version !== version) this.#effects.forgetUsage(case_id);
       // Also with the same version: the copy may contain what was not committed.
       this.#setCase(case_id, { version, total, reservations: new Map(reservations.map((one) => [one.key, one])) });
       for (const draft of [...this.#drafts.values()].flat()) draft.isStale ||= draft.case_id === case_id;
@@ -265,7 +265,7 @@ export class SharedReservations implements Reservations {
       if (this.#made.has(key)) continue;
       draft.leaving.push({ case_id, key, whole });
       // Q6.
-      if (whole.bytes > 0 || whole.files > 0) this.#effects.forgetUsage?.(case_id);
+      if (whole.bytes > 0 || whole.files > 0) this.#effects.forgetUsage(case_id);
     }
     draft.reserved = draft.reserved.filter((reservation) => reservation.run_id !== run_id);
     draft.released.add(run_id);

@@ -84,7 +84,7 @@ export class LeaseSettler {
       return true;
     }
     const { effect } = command;
-    if (this.#parts.effects.canRun?.(effect) === false) {
+    if (!this.#parts.effects.canRun(effect)) {
       if (!this.#reported.has(run_id))
         this.#parts.log.warn('an action is left unsettled: this process does not have its tool or table', { run_id });
       this.#reported.add(run_id);

@@ -286,7 +286,7 @@ export class SharedWriter implements LedgerWriter {
 
   /** W4. Not without a sandbox: the effects that this starts or settles need it. */
   async #workForOthers(engine: SharedEngineAccess): Promise<Recovery> {
-    if (this.#parts.effects.isElsewhere === true) return NO_RECOVERY;
+    if (this.#parts.effects.isElsewhere) return NO_RECOVERY;
     const settled = await this.#settler.settleAll(engine);
     await this.#claimDueTrees(engine);
     return settled;

@@ -213,4 +213,12 @@ const refuse = (): never => {
 };
 
 /** X3 of restore-home.ts: the engine takes a throw for an unknown outcome. */
-const NO_EFFECTS: Effects = { gather: refuse, run: refuse, settle: refuse, isElsewhere: true };
+const NO_EFFECTS: Effects = {
+  gather: refuse,
+  ask: refuse,
+  run: refuse,
+  settle: refuse,
+  canRun: () => true,
+  isElsewhere: true,
+  forgetUsage: () => undefined,
+};

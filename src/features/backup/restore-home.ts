@@ -21,8 +21,8 @@ import {
   readErasureList,
   type ErasureList,
   type ListedErasure,
+  resignErasures,
 } from '../../stores/keys/erasure-list.js';
-import { resignErasures } from '../../stores/keys/resign-erasures.js';
 import { openSqliteStore } from '../../stores/sqlite/sqlite-ledger-store.js';
 import { lockFolder } from '../../stores/sqlite/writer-lock.js';
 import { LedgerError, usageError } from '../../core/errors.js';

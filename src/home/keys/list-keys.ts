@@ -1,7 +1,7 @@
 // The keys of a key folder, without their secrets.
 
 import { join } from 'node:path';
-import { listCaseKeys } from '../../stores/keys/case-key-list.js';
+import { listCaseKeys } from '../../stores/keys/case-key-notes.js';
 import { hasFile } from '../../stores/keys/key-file.js';
 import { inspectPath } from '../../system/machine-facts.js';
 import { nameOf } from '../../core/ledger/proof/key-history.js';

@@ -18,7 +18,7 @@ import {
   writePublicLine,
 } from '../../stores/keys/key-file.js';
 import { readHistoryFile, writeHistoryFile } from '../../stores/keys/key-history-file.js';
-import { resignErasures } from '../../stores/keys/resign-erasures.js';
+import { resignErasures } from '../../stores/keys/erasure-list.js';
 import { ledgerEventTreeId, readRestoreHistory } from '../../engine/restore-history.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { InvariantError, LedgerError, PolicyError, usageError } from '../../core/errors.js';

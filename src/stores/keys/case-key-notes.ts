@@ -1,15 +1,14 @@
 // The files of case keys: a key, the note that it was erased, and the note that another key replaced it. Each note is
 // signed with the key of the ledger, so only its owner can end a key.
 
-import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { PolicyError } from '../../core/errors.js';
 import type { CaseKeyReplacement } from '../../engine/ports/ledger/case-key-table.js';
 import type { ErasureSeal } from '../../engine/ports/ledger/ledger-store.js';
+import { folderNames } from '../../system/files/folder-names.js';
 import { readSmallFile, replaceFile } from '../../system/files/small-file.js';
 import { isCaseId } from '../ledger/check-batch.js';
 import { tamperedError } from '../ledger/store-errors.js';
-import { errorCode } from '../../system/error-code.js';
 
 /** The most keys that one case may have. */
 export const CASE_KEYS_MAX = 1_000;
@@ -54,6 +53,33 @@ export function caseKeyFileOf(name: string): CaseKeyFile | null {
   return case_id === undefined ? null : { case_id, no: Number(no), kind: kind as FileKind, name };
 }
 
+/** A key of a case, without its secret. */
+export interface ListedCaseKey {
+  /** The case and the number of the key. */
+  readonly id: string;
+  /** `replacing`: another key has replaced it, and the replacement is unfinished. */
+  readonly state: 'current' | 'retired' | 'replacing' | 'erased';
+  /** The file of the key, or of the note that ended it. */
+  readonly path: string;
+}
+
+/** The keys of cases in a folder, by case and number. */
+export function listCaseKeys(directory: string): readonly ListedCaseKey[] {
+  const found = new Map<string, ListedCaseKey>();
+  const names = folderNames(directory);
+  const keys = new Set(names.filter((name) => name.endsWith('.key')));
+  // In the order of names the note of an erasure comes first, then the key, then the note of a replacement.
+  for (const file of names.map(caseKeyFileOf).filter((one) => one !== null)) {
+    const { case_id, no, kind, name } = file;
+    const id = `${case_id}.${no}`;
+    if (found.get(id)?.state === 'erased') continue;
+    const replaced = keys.has(`${id}.key`) ? 'replacing' : 'retired';
+    const state = kind === 'key' ? 'current' : kind === 'replaced' ? replaced : 'erased';
+    found.set(id, { id, state, path: join(directory, name) });
+  }
+  return [...found.values()];
+}
+
 export class CaseKeyNotes {
   readonly directory: string;
   seal: () => ErasureSeal | null;
@@ -72,12 +98,7 @@ export class CaseKeyNotes {
 
   /** The names in the folder; none if it does not exist. */
   names(): readonly string[] {
-    try {
-      return readdirSync(this.directory);
-    } catch (cause) {
-      if (errorCode(cause) === 'ENOENT') return [];
-      throw cause;
-    }
+    return folderNames(this.directory);
   }
 
   files(): readonly CaseKeyFile[] {

@@ -6,10 +6,12 @@
 //   L2. A record is durable before the key is destroyed.
 
 import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { formatHeader, refuseOtherFormat, type FileFormat } from '../../core/contract/file-format.js';
 import { readJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
 import type { ErasureSeal } from '../../engine/ports/ledger/ledger-store.js';
+import { folderNames } from '../../system/files/folder-names.js';
 import { readSmallFile, replaceFile } from '../../system/files/small-file.js';
 import { tamperedError } from '../ledger/store-errors.js';
 import { withFileLock } from '../sqlite/writer-lock.js';
@@ -17,6 +19,7 @@ import { withFileLock } from '../sqlite/writer-lock.js';
 /** In the folder of the case keys. */
 export const ERASURE_LIST = 'erasures.list';
 const LIST_BYTES_MAX = 64 * 1_024 * 1_024;
+const NOTE_BYTES_MAX = 4_096;
 const FORMAT: FileFormat = { prefix: 'turnpike-erasures ', newest: 1 };
 const HEADER = formatHeader(FORMAT);
 const NO_RECORD = '0'.repeat(64);
@@ -91,8 +94,25 @@ export function appendErasures(path: string, seal: ErasureSeal, found: readonly 
   });
 }
 
+/**
+ * Signs what a replaced key has signed in the folder of the case keys: the notes of erased and replaced keys, and the
+ * list of erasures. Each file is replaced in one step, so this can be interrupted and repeated. A note that `seal` does
+ * not open stays as it is: reading it reports that.
+ * @param seal opens notes of the old keys, and signs with the new one
+ */
+export function resignErasures(directory: string, seal: ErasureSeal): void {
+  for (const name of folderNames(directory)) {
+    if (!/\.\d+\.(?:erased|replaced)$/.test(name)) continue;
+    const path = join(directory, name);
+    const bytes = readSmallFile(path, { bytesMax: NOTE_BYTES_MAX, forbiddenMode: 0o077 });
+    const statement = bytes === null ? null : seal.open(Buffer.from(bytes).toString('utf8'));
+    if (statement !== null) replaceFile(path, seal.seal(statement), 0o600);
+  }
+  resignErasureList(join(directory, ERASURE_LIST), seal);
+}
+
 /** Signs every record again. Numbers and hashes stay, because signatures are not part of them. @throws LedgerError */
-export function resignErasureList(path: string, seal: ErasureSeal): void {
+function resignErasureList(path: string, seal: ErasureSeal): void {
   if (!existsSync(path)) return;
   withFileLock(path, () => {
     readErasureList(path, seal);

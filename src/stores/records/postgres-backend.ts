@@ -5,8 +5,7 @@ import type { Pool, PoolClient } from 'pg';
 import type { CompiledQuery } from 'kysely';
 import { RecordsError } from '../../core/errors.js';
 import { errorCode } from '../../system/error-code.js';
-import type { SqlBackend, SqlOutcome } from './sql-backend.js';
-import { builderFor, kysely, type SqlResult, type SqlSteps } from './sql-kysely.js';
+import { type SqlBackend, type SqlOutcome, builderFor, kysely, type SqlResult, type SqlSteps } from './sql-kysely.js';
 import { RecordRefusedError } from './sql-errors.js';
 
 const CONNECTIONS_MAX = 4;

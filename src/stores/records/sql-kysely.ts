@@ -1,4 +1,5 @@
-// The query builder, loaded with the first target: a service without records does not load it.
+// Statements on the databases of records, and the query builder that compiles them. It is loaded with the first target:
+// a service without records does not load it.
 
 import { createRequire } from 'node:module';
 import type { CompiledQuery, Dialect, Kysely } from 'kysely';
@@ -28,6 +29,20 @@ export function runSteps<T>(steps: SqlSteps<T>, execute: (query: CompiledQuery) 
   let step = steps.next();
   while (step.done !== true) step = steps.next(execute(step.value));
   return step.value;
+}
+
+/** The outcome of a transaction or query. `failed`: it changed nothing. `unsure`: it may have been committed. */
+export type SqlOutcome<T> =
+  { readonly ended: 'certain'; readonly result: T } | { readonly ended: 'failed' | 'unsure'; readonly error: unknown };
+
+/** A database for records, connected on first use. None of its methods rejects. */
+export interface SqlBackend {
+  readonly dialect: SqlDialect;
+  /** Runs one transaction, rolled back if `shouldCommit` returns false. It is durable when this resolves. */
+  transact<T>(steps: () => SqlSteps<T>, shouldCommit: (result: T) => boolean): Promise<SqlOutcome<T>>;
+  /** Runs the steps without a transaction. */
+  query<T>(steps: () => SqlSteps<T>): Promise<SqlOutcome<T>>;
+  close(): Promise<void>;
 }
 
 /** Tables and columns are known only at run time, from the targets. */

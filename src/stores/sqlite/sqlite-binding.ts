@@ -6,6 +6,8 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import Database from 'better-sqlite3';
 import { LedgerError } from '../../core/errors.js';
+import { errorCode } from '../../system/error-code.js';
+import { NotAFile } from '../../system/files/open-file.js';
 import { machineFacts } from '../../system/machine-facts.js';
 
 export type SqliteConnection = Database.Database;
@@ -61,3 +63,13 @@ export function bindingProblem(node: string, binding: string): string | null {
 }
 
 const majorOf = (version: string): number => Number(version.split('.')[0]);
+
+/** Includes SQLITE_ERROR: our statements never change, so if one is wrong, the table was changed. */
+const TAMPERED = /^SQLITE_(?:CORRUPT|NOTADB|ERROR)/;
+
+/** Maps an SQLite error to a LedgerError; returns every other error unchanged. */
+export function asLedgerError(cause: unknown, message: string): unknown {
+  const code = errorCode(cause);
+  if (!code.startsWith('SQLITE_') && !(cause instanceof NotAFile)) return cause;
+  return new LedgerError({ code: TAMPERED.test(code) ? 'LEDGER_TAMPERED' : 'LEDGER_UNAVAILABLE', message, cause });
+}

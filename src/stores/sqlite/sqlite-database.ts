@@ -11,8 +11,7 @@ import { newestFormat, pendingMigrations, requireNewestFormat } from '../ledger/
 import { APPLICATION_ID, MIGRATIONS, OLD_APPLICATION_ID, PAGE_BYTES, type SqliteMigration } from './sqlite-schema.js';
 import { tamperedError } from '../ledger/store-errors.js';
 import { fsyncDirectorySync } from '../../system/files/fsync-directory.js';
-import { connectSqlite, type SqliteConnection } from './sqlite-binding.js';
-import { asLedgerError } from './sqlite-errors.js';
+import { connectSqlite, type SqliteConnection, asLedgerError } from './sqlite-binding.js';
 import { openUntouched, type UntouchedFile } from './untouched-file.js';
 import { lockWriter } from './writer-lock.js';
 
@@ -168,6 +167,14 @@ export function createDatabase(file: string, migrations = MIGRATIONS): void {
   }
 }
 
+/** Creates an empty ledger in memory. It ends with its connection. */
+export function createMemoryDatabase(): SqliteConnection {
+  const db = connectSqlite(':memory:');
+  db.transaction(() => migrate(db, MIGRATIONS))();
+  configureWrites(db);
+  return db;
+}
+
 /**
  * Checks that the disk accepts what opening a ledger writes: the shared memory and the beginning of the WAL.
  * @throws LedgerError LEDGER_UNAVAILABLE if it does not; the ledger is untouched
@@ -233,10 +240,15 @@ function configure(db: SqliteConnection, readOnly: boolean): void {
   db.pragma('fullfsync = ON');
   db.pragma(`wal_autocheckpoint = ${WAL_PAGES}`);
   db.pragma(`journal_size_limit = ${WAL_BYTES_KEPT}`);
+  db.pragma('temp_store = MEMORY');
+  configureWrites(db);
+}
+
+/** Settings of every connection that writes to a ledger. */
+function configureWrites(db: SqliteConnection): void {
   db.pragma('recursive_triggers = ON');
   // Overwrites deleted rows, for example the snapshots of trees whose case was erased.
   db.pragma('secure_delete = ON');
-  db.pragma('temp_store = MEMORY');
 }
 
 const formatOf = (db: SqliteConnection): number => Number(db.pragma('user_version', { simple: true }));

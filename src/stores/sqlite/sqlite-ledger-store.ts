@@ -1,6 +1,6 @@
-// The ledger store on one SQLite file in WAL mode; large contents are in files next to it. Any process can read the
-// ledger, also while another one writes. Only the process that holds the writer lock writes. The tables and their
-// guards: sqlite-schema.ts.
+// The ledger store on SQLite: on one file in WAL mode, with large contents in files next to it, or in memory. Any
+// process can read a file, also while another one writes. Only the process that holds the writer lock writes. The
+// tables and their guards: sqlite-schema.ts.
 
 import { dirname, join, resolve } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -32,20 +32,19 @@ import type { CaseKeyTable } from '../../engine/ports/ledger/case-key-table.js';
 import type { LedgerRecords } from '../../engine/ports/effects/records.js';
 import type { EndedTree, RunRecordTable } from '../../engine/ports/ledger/run-record-table.js';
 import type { SqliteArchives } from './content/sqlite-archives.js';
+import { removeArchived } from './content/sqlite-remove-archived.js';
 import { sqliteCaseKeyTable } from './content/sqlite-case-key-table.js';
-import { vacuum, removeArchived, sweepContents } from './content/sqlite-remove-archived.js';
-import type { SqliteConnection } from './sqlite-binding.js';
+import { type SqliteConnection, asLedgerError } from './sqlite-binding.js';
 import type { BlockContent } from './sqlite-rows.js';
-import { checkWritable, createDatabase, truncateWal } from './sqlite-database.js';
-import { asLedgerError } from './sqlite-errors.js';
+import { createDatabase } from './sqlite-database.js';
 import { SqliteLedgerRecords } from '../records/sqlite-ledger-records.js';
 import { CaseKeys } from '../keys/case-keys.js';
-import { openComponents, type ContentStorage, type LedgerAccess, type SqliteComponents } from './sqlite-components.js';
+import { componentsOf, ledgerFile, type LedgerMedium, type SqliteComponents } from './sqlite-medium.js';
 import { readPages, type PageReader, type SqliteReader, type SqliteTrees } from './sqlite-reader.js';
 import { notWriterError, unavailableError } from '../ledger/store-errors.js';
 import type { SqliteRunRecords } from './sqlite-run-records.js';
 import type { SqliteMigration } from './sqlite-schema.js';
-import { lockWriter, type WriterLock } from './writer-lock.js';
+import type { WriterLock } from './writer-lock.js';
 import { SqliteWriter } from './sqlite-writer.js';
 
 /** How often a reader begins again while other processes change the file. */
@@ -92,34 +91,40 @@ export function openSqliteStore(options: SqliteStoreOptions): LedgerStore {
   const { caseKeysDir = join(dirname(resolve(artifactsDir)), 'keys', 'cases') } = options;
   const keys = new CaseKeys(resolve(caseKeysDir), erasureSeal);
   const access = untouched ? 'untouched' : readOnly ? 'read' : 'write';
-  return new SqliteLedgerStore(resolve(file), { directory: resolve(artifactsDir), keys }, access, options);
+  const storage = { directory: resolve(artifactsDir), keys };
+  return new SqliteLedgerStore(ledgerFile(resolve(file), storage, access, options.migrations), options);
 }
 
 type SqliteStoreInternals = Pick<SqliteStoreOptions, 'stretchRows' | 'migrations'>;
 
-/** An open ledger file. How a batch is committed: sqlite-writer.ts. */
-class SqliteLedgerStore implements LedgerStore {
-  readonly #file: string;
-  readonly #access: LedgerAccess;
-  readonly #contents: ContentStorage;
+/** An open ledger. How a batch is committed: sqlite-writer.ts. */
+export class SqliteLedgerStore implements LedgerStore {
+  readonly #medium: LedgerMedium;
   readonly #internals: SqliteStoreInternals;
   readonly records: LedgerRecords | null;
-  readonly caseKeys: CaseKeyTable;
+  readonly caseKeys?: CaseKeyTable;
+  readonly sealErasures?: (seal: () => ErasureSeal | null) => void;
   /** `reopen` replaces these components. */
   #parts: SqliteComponents;
   /** The writer lock, and the writer; null after `reopen`, until `acquire` is called again. */
   #writerState: { readonly lock: WriterLock; readonly writer: SqliteWriter | null } | null = null;
 
-  constructor(file: string, contents: ContentStorage, access: LedgerAccess, internals: SqliteStoreInternals) {
-    this.#file = file;
+  constructor(medium: LedgerMedium, internals: SqliteStoreInternals = {}) {
+    this.#medium = medium;
     this.#internals = internals;
-    this.#access = access;
-    this.#contents = contents;
-    this.#parts = openComponents(file, contents, access, internals.migrations);
+    this.#parts = componentsOf(medium, medium.connect());
+    const { storage, access } = medium;
     const attempt = <T>(work: () => T): Promise<T> => this.#attempt(work);
-    this.caseKeys = sqliteCaseKeyTable({ keys: contents.keys, writer: () => this.#writer, attempt });
+    if (storage !== null) {
+      this.caseKeys = sqliteCaseKeyTable({ storage, writer: () => this.#writer, attempt });
+      this.sealErasures = (seal) => {
+        storage.keys.sealWith(seal);
+      };
+    }
+    // Records are durable, so a ledger in memory has none.
+    const hasRecords = access === 'write' && storage !== null;
     const transaction = () => this.#writerState?.writer?.records ?? null;
-    this.records = access === 'write' ? new SqliteLedgerRecords(() => this.#db, transaction) : null;
+    this.records = hasRecords ? new SqliteLedgerRecords(() => this.#db, transaction) : null;
   }
 
   get #db(): SqliteConnection {
@@ -165,16 +170,15 @@ class SqliteLedgerStore implements LedgerStore {
     tidy: () =>
       this.#attempt(() => {
         if (this.#writerState === null) throw notWriterError();
-        sweepContents(this.#db, this.#contents.directory);
-        vacuum(this.#file);
+        this.#medium.tidy(this.#db);
       }),
   };
 
   acquire(): Promise<number> {
     return this.#attempt(() => {
-      if (this.#access !== 'write') throw unavailableError('this ledger was opened only for reading');
+      if (this.#medium.access !== 'write') throw unavailableError('this ledger was opened only for reading');
       if (this.#writerState?.writer != null) return this.#writerState.writer.beginEpoch();
-      const lock = this.#writerState?.lock ?? lockWriter(this.#file);
+      const lock = this.#writerState?.lock ?? this.#medium.lock();
       try {
         const writer = new SqliteWriter(this.#parts, this.#internals.stretchRows, this.#internals.migrations);
         const epoch = writer.beginEpoch();
@@ -191,11 +195,9 @@ class SqliteLedgerStore implements LedgerStore {
     return new Promise((resolve) => {
       if (this.#writerState === null) throw this.#db.open ? notWriterError() : closedError();
       // While a disk is still full, the open connection can at least read. It is closed only if an earlier call failed.
-      if (this.#db.open) checkWritable(this.#file);
+      if (this.#db.open) this.#medium.checkWritable();
       this.#writerState = { lock: this.#writerState.lock, writer: null };
-      this.#db.close();
-      this.#parts = openComponents(this.#file, this.#contents, this.#access, this.#internals.migrations);
-      truncateWal(this.#db);
+      this.#parts = componentsOf(this.#medium, this.#medium.reconnect(this.#db));
       resolve();
     });
   }
@@ -293,10 +295,6 @@ class SqliteLedgerStore implements LedgerStore {
     return this.#attempt(() => this.#writer.erase(erasure));
   }
 
-  sealErasures(seal: () => ErasureSeal | null): void {
-    this.#contents.keys.sealWith(seal);
-  }
-
   marks<Key extends MarkKey>(keys: readonly Key[]): Promise<readonly (MarkOf<Key> | null)[]> {
     return this.#attempt(() => this.#parts.markIndex.marks(keys) as readonly (MarkOf<Key> | null)[]);
   }
@@ -316,7 +314,7 @@ class SqliteLedgerStore implements LedgerStore {
     return new Promise((resolve) => {
       this.#refuseClosed();
       try {
-        resolve(this.#access === 'untouched' ? this.#readCurrent(work) : work());
+        resolve(this.#medium.access === 'untouched' ? this.#readCurrent(work) : work());
       } catch (cause) {
         throw this.#errorOf(cause);
       }
@@ -339,7 +337,7 @@ class SqliteLedgerStore implements LedgerStore {
 
   #refresh(): void {
     if (this.#parts.isCurrent()) return;
-    const parts = openComponents(this.#file, this.#contents, this.#access, this.#internals.migrations);
+    const parts = componentsOf(this.#medium, this.#medium.connect());
     this.#db.close();
     this.#parts = parts;
   }
@@ -347,7 +345,7 @@ class SqliteLedgerStore implements LedgerStore {
   /** @param tree_id the tree of the content; if the read fails, the tree may have been archived in the meantime */
   async #attemptAsync<T>(work: () => Promise<T>, tree_id?: string): Promise<T> {
     this.#refuseClosed();
-    if (this.#access === 'untouched') this.#refresh();
+    if (this.#medium.access === 'untouched') this.#refresh();
     const parts = this.#parts;
     try {
       const result = await work().catch((error: unknown) => {
@@ -364,7 +362,7 @@ class SqliteLedgerStore implements LedgerStore {
 
   #errorOf(cause: unknown, db = this.#db): unknown {
     if (!db.open) return closedError();
-    return asLedgerError(cause, `the ledger ${this.#file} cannot be read`);
+    return asLedgerError(cause, `${this.#medium.name} cannot be read`);
   }
 
   #refuseClosed(): void {

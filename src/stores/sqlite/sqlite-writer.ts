@@ -24,7 +24,7 @@ import type {
 } from '../../engine/ports/ledger/ledger-store.js';
 import { checkBatch, integrateBatch, type IntegratedBatch } from '../ledger/check-batch.js';
 import { errorCode } from '../../system/error-code.js';
-import { type SqliteArtifacts, bindKeyFolder, proveCaseKeys } from './content/sqlite-artifacts.js';
+import { bindKeyFolder, proveCaseKeys } from './content/sqlite-artifacts.js';
 import {
   BlockText,
   blocksOf,
@@ -35,17 +35,12 @@ import {
   type MarkIndexKey,
   type BatchMarks,
 } from './sqlite-rows.js';
-import {
-  type IndexPosition,
-  type SqliteTail,
-  SqliteIndexer,
-  STRETCH_ROWS,
-  type SqliteMarkIndex,
-} from './sqlite-index.js';
-import type { SqliteConnection, SqliteStatement } from './sqlite-binding.js';
+import { type IndexPosition, SqliteIndexer, STRETCH_ROWS } from './sqlite-index.js';
+import type { SqliteStatement } from './sqlite-binding.js';
 import { requireFormat } from './sqlite-database.js';
 import { MIGRATIONS, type SqliteMigration } from './sqlite-schema.js';
-import type { SqliteReader, SqliteTrees } from './sqlite-reader.js';
+import type { SqliteReader } from './sqlite-reader.js';
+import type { SqliteComponents } from './sqlite-medium.js';
 import { eraseCaseContent } from './content/sqlite-erase-content.js';
 import type { RecordTransaction } from '../records/sqlite-ledger-records.js';
 import { createLruMap, type LruMap } from '../../system/lru-map.js';
@@ -54,14 +49,7 @@ import { writerReplacedError, unavailableError } from '../ledger/store-errors.js
 /** The lengths of this many trees are cached. */
 const TREES_MAX = 10_000;
 
-export interface WriterComponents {
-  readonly db: SqliteConnection;
-  readonly artifacts: SqliteArtifacts;
-  readonly tail: SqliteTail;
-  readonly markIndex: SqliteMarkIndex;
-  readonly reader: SqliteReader;
-  readonly trees: SqliteTrees;
-}
+type WriterComponents = Omit<SqliteComponents, 'isCurrent' | 'archives' | 'runRecords'>;
 
 /** The rows that a transaction wrote, for the tail. */
 interface CommittedRows {

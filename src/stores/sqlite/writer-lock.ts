@@ -3,8 +3,7 @@ import { join } from 'node:path';
 import { LedgerError } from '../../core/errors.js';
 import { errorCode } from '../../system/error-code.js';
 import { refuseSpecialFile } from '../../system/files/open-file.js';
-import { connectSqlite } from './sqlite-binding.js';
-import { asLedgerError } from './sqlite-errors.js';
+import { connectSqlite, asLedgerError } from './sqlite-binding.js';
 
 /** The exclusive right to write a ledger or file, or to use a folder, until released or the process ends. */
 export interface WriterLock {

@@ -8,8 +8,8 @@ import type { Effect, EffectResult } from '../../../src/core/contract/run/effect
 import type { Entry } from '../../../src/core/contract/run/entry.js';
 import { ephemeralKey } from '../../../src/stores/keys/session-key.js';
 import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
-import { memorySharedStore } from '../../../src/stores/memory/memory-shared-store.js';
-import { MemoryState } from '../../../src/stores/memory/memory-state.js';
+import { LedgerModel } from '../../fixtures/ledger-model/ledger-model.js';
+import { sharedModelStore } from '../../fixtures/ledger-model/model-store.js';
 import { winstonLog } from '../../../src/system/winston-log.js';
 import { sharedEngine } from '../../../src/engine/shared.js';
 import type { Submission, TreeEngine } from '../../../src/engine/tree-engine.js';
@@ -28,6 +28,7 @@ import { createDeferred, type DeferredPromise } from '../../../src/runtime/defer
 import { UnreliableSharedStore, type CommitFaults, type WorkerFate } from './unreliable-shared-store.js';
 import '../../fixtures/conditions.js';
 import '../../fixtures/decision-points.js';
+import { LOCAL_EFFECTS } from '../../fixtures/local-effects.js';
 
 export interface ClusterOptions {
   readonly seed: number;
@@ -120,7 +121,7 @@ class ClusterSimulation {
   readonly #options: ClusterOptions;
   readonly #scheduler: Scheduler;
   readonly #clock = new ManualClock();
-  readonly #state = new MemoryState({ integrates: false });
+  readonly #state = new LedgerModel({ integrates: false });
   /** The entries of each commit. */
   readonly #commits: (readonly Entry[])[] = [];
   readonly #workers: Worker[] = [];
@@ -194,7 +195,7 @@ class ClusterSimulation {
 
   async #startWorker(): Promise<void> {
     const fate = { isDead: false, resumed: Promise.resolve(), resume: () => undefined, performing: 0 };
-    const shared = memorySharedStore({ state: this.#state });
+    const shared = sharedModelStore(this.#state);
     const planted = this.#options.plant?.(shared) ?? shared;
     const store = new UnreliableSharedStore(planted, this.#scheduler, fate, { lost: 0, late: 0 });
     const worker: Worker = {
@@ -221,6 +222,7 @@ class ClusterSimulation {
       clock: this.#clock,
       log: winstonLog('silent'),
       effects: {
+        ...LOCAL_EFFECTS,
         gather: (request) => view?.gather(request) ?? { paths: [ABSENT], usage: { bytes: 0, files: 0 } },
         run: (effect) => this.#perform(effect, fate, view),
         settle: (effect) => this.#findOutcome(effect, view),
@@ -441,7 +443,7 @@ class ClusterSimulation {
   }
 
   async check(): Promise<ClusterReport> {
-    const store = memorySharedStore({ state: this.#state });
+    const store = sharedModelStore(this.#state);
     let entries = 0;
     for (const tree_id of this.#trees) entries += (await this.#checkTree(store, tree_id)).length;
     await this.#checkLog(store, entries);

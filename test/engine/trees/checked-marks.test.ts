@@ -4,8 +4,8 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
-import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
-import { MemoryState } from '../../../src/stores/memory/memory-state.js';
+import { LedgerModel } from '../../fixtures/ledger-model/ledger-model.js';
+import { modelStore } from '../../fixtures/ledger-model/model-store.js';
 import { winstonLog } from '../../../src/system/winston-log.js';
 import type { LedgerStore, MarkKey } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { openTurnpikeIn } from '../../../src/host/turnpike.js';
@@ -43,8 +43,8 @@ test.each([
 ])('D4: a mark of %s that names the entry of another one is found before it decides', async (_what, keyOf, to) => {
   const folder = tempFolder('marks');
   mkdirSync(join(folder, 'sandbox'));
-  const state = new MemoryState();
-  const store = new ForgedMarks(memoryStore({ state }));
+  const state = new LedgerModel();
+  const store = new ForgedMarks(modelStore(state));
   const turnpike = await openTurnpikeIn(
     { home: null, store, externalHeadStore: memoryHeadStore(await store.head()) },
     { store, sandbox: join(folder, 'sandbox'), log: winstonLog('silent') },
@@ -71,7 +71,7 @@ test.each([
 test('D4: a mark of a proposal that names another step is found before it decides', async () => {
   const folder = tempFolder('marks');
   mkdirSync(join(folder, 'sandbox'));
-  const store = new ForgedMarks(memoryStore({ state: new MemoryState() }));
+  const store = new ForgedMarks(modelStore(new LedgerModel()));
   const turnpike = await openTurnpikeIn(
     { home: null, store, externalHeadStore: memoryHeadStore(await store.head()) },
     { store, sandbox: join(folder, 'sandbox'), log: winstonLog('silent') },

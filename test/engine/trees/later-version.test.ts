@@ -2,8 +2,8 @@
 
 import { expect, test } from '@jest/globals';
 import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
-import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
-import { MemoryState } from '../../../src/stores/memory/memory-state.js';
+import { LedgerModel } from '../../fixtures/ledger-model/ledger-model.js';
+import { modelStore } from '../../fixtures/ledger-model/model-store.js';
 import { winstonLog } from '../../../src/system/winston-log.js';
 import { artifactRef, checkAvailable, type Artifact } from '../../../src/core/contract/artifact-ref.js';
 import { canonicalJson } from '../../../src/core/contract/json.js';
@@ -48,15 +48,15 @@ class ChangedStore extends ForwardingStore {
 }
 
 async function storeWithTree(): Promise<{ store: ChangedStore; tree_id: string }> {
-  const state = new MemoryState();
-  const store = memoryStore({ state });
+  const state = new LedgerModel();
+  const store = modelStore(state);
   const turnpike = await openTurnpikeIn(
     { home: null, store, externalHeadStore: memoryHeadStore(await store.head()) },
     { store, sandbox: tempFolder('later'), clock: new ManualClock(), ids: countedIds(), log: winstonLog('silent') },
   );
   const { root_run_id: tree_id } = await turnpike.startAgent({ case: 'case-local', link: 'remote' });
   await turnpike.close();
-  return { store: new ChangedStore(memoryStore({ state })), tree_id };
+  return { store: new ChangedStore(modelStore(state)), tree_id };
 }
 
 test('a tree with a flag of a later version is refused with LEDGER_OF_LATER_VERSION, and blocks no other', async () => {

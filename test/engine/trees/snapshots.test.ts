@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
 import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
-import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
-import { MemoryState } from '../../../src/stores/memory/memory-state.js';
+import { LedgerModel } from '../../fixtures/ledger-model/ledger-model.js';
+import { modelStore } from '../../fixtures/ledger-model/model-store.js';
 import { createSqliteStore, openSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
 import { winstonLog } from '../../../src/system/winston-log.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
@@ -90,9 +90,9 @@ const outcomes = (responses: readonly string[]): string[] =>
   responses.map((response) => (JSON.parse(response) as { readonly outcome: string }).outcome);
 
 test('D16: a long tree is loaded from its last snapshot, and continues as it would have', async () => {
-  const state = new MemoryState();
-  let last = new CountingStore(memoryStore({ state }));
-  const store = (): LedgerStore => (last = new CountingStore(memoryStore({ state })));
+  const state = new LedgerModel();
+  let last = new CountingStore(modelStore(state));
+  const store = (): LedgerStore => (last = new CountingStore(modelStore(state)));
   const with16 = await runLongTree(store, () => undefined);
   const [snapshot] = state.snapshots.values();
   expect(snapshot?.seq).toBeGreaterThan(state.head.size - 2 * EVERY - 30);
@@ -100,21 +100,21 @@ test('D16: a long tree is loaded from its last snapshot, and continues as it wou
   const replayed = state.head.size;
   expect(last.read).toBeLessThan(2 * replayed);
   const without = await runLongTree(
-    () => memoryStore({ state: other }),
+    () => modelStore(other),
     () => undefined,
     Infinity,
   );
   expect(other.snapshots.size).toBe(0);
   expect(outcomes(with16)).toEqual(outcomes(without));
 });
-const other = new MemoryState();
+const other = new LedgerModel();
 
 test('D16: loading a tree reads the entries after its snapshot; the next snapshot follows at the same distance', async () => {
-  const state = new MemoryState();
+  const state = new LedgerModel();
   const stores: CountingStore[] = [];
   const upTo: number[] = [];
   for (const opening of [1, 2]) {
-    const store = new CountingStore(memoryStore({ state }));
+    const store = new CountingStore(modelStore(state));
     stores.push(store);
     const turnpike = await open(store);
     upTo.push(store.read);
@@ -133,7 +133,7 @@ test('D16: loading a tree reads the entries after its snapshot; the next snapsho
   const apart = saved.map((seq, place) => seq - (saved[place - 1] ?? 0));
   expect(Math.min(...apart)).toBeGreaterThanOrEqual(EVERY);
 });
-const agentOf = (state: MemoryState): string => `${[...state.snapshots.keys()][0] ?? ''}.1`;
+const agentOf = (state: LedgerModel): string => `${[...state.snapshots.keys()][0] ?? ''}.1`;
 
 const BAD: Readonly<Record<string, (snapshot: StoredSnapshot) => StoredSnapshot>> = {
   'without its MAC': (snapshot) => ({ ...snapshot, mac: '' }),
@@ -158,11 +158,11 @@ const BAD: Readonly<Record<string, (snapshot: StoredSnapshot) => StoredSnapshot>
 const sealed = (snapshot: StoredSnapshot, text: string): StoredSnapshot => ({ ...snapshot, text, mac: sha256(text) });
 
 test.each(Object.keys(BAD))('D16: a snapshot %s is ignored: the tree is folded from its first entry', async (name) => {
-  const state = new MemoryState();
+  const state = new LedgerModel();
   const spoil = (): void => {
     for (const [tree_id, snapshot] of state.snapshots) state.snapshots.set(tree_id, BAD[name]!(snapshot));
   };
-  const responses = await runLongTree(() => memoryStore({ state }), spoil);
+  const responses = await runLongTree(() => modelStore(state), spoil);
   expect(outcomes(responses).slice(-3)).toEqual(['SUCCESS', 'SUCCESS', 'EXECUTION_ERROR']);
 });
 
@@ -215,9 +215,9 @@ interface ForgedStore {
 }
 
 function memoryPlace(): ForgedStore {
-  const state = new MemoryState();
+  const state = new LedgerModel();
   return {
-    open: () => memoryStore({ state }),
+    open: () => modelStore(state),
     forge: (change) => {
       for (const [tree_id, snapshot] of state.snapshots) state.snapshots.set(tree_id, change(snapshot));
     },

@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { createArchiveDraft } from '../../../src/stores/ledger/archive-file.js';
 import { hashFile } from '../../../src/system/files/hash-file.js';
 import { openLineFile } from '../../../src/system/files/open-line-file.js';
+import { LedgerModel } from '../../fixtures/ledger-model/ledger-model.js';
+import { modelStore } from '../../fixtures/ledger-model/model-store.js';
 import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
-import { MemoryState } from '../../../src/stores/memory/memory-state.js';
 import { createSqliteStore, openSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
 import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
 import { noteSigner, type NoteSigner } from '../../../src/core/ledger/proof/signed-note.js';
@@ -41,8 +42,8 @@ afterEach(async () => {
 
 const STORES: Readonly<Record<string, () => () => LedgerStore>> = {
   memory: () => {
-    const state = new MemoryState();
-    return () => memoryStore({ state });
+    const state = new LedgerModel();
+    return () => modelStore(state);
   },
   SQLite: () => {
     const at = { file: join(folder, 'ledger.db'), artifactsDir: join(folder, 'artifacts') };

@@ -4,8 +4,8 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
-import { memorySharedStore } from '../../../src/stores/memory/memory-shared-store.js';
-import { MemoryState } from '../../../src/stores/memory/memory-state.js';
+import { LedgerModel } from '../../fixtures/ledger-model/ledger-model.js';
+import { sharedModelStore } from '../../fixtures/ledger-model/model-store.js';
 import { manifestPolicySource } from '../../../src/home/policy/manifest-policy-source.js';
 import { winstonLog } from '../../../src/system/winston-log.js';
 import { PARK_MS_MAX } from '../../../src/engine/tick/input-queue.js';
@@ -50,7 +50,7 @@ class FrozenClock extends ManualClock {
 
 class Workers {
   readonly clock: ManualClock;
-  readonly #state = new MemoryState({ integrates: false });
+  readonly #state = new LedgerModel({ integrates: false });
   readonly #folder = tempFolder('overtaking');
   readonly #opened: Turnpike[] = [];
   /** The calls of the tool that have no answer yet. */
@@ -69,7 +69,7 @@ class Workers {
   }
 
   async open(): Promise<{ readonly turnpike: Turnpike; readonly kill: () => Promise<void> }> {
-    const store = memorySharedStore({ state: this.#state });
+    const store = sharedModelStore(this.#state);
     const commitTrees = store.commitTrees.bind(store);
     store.commitTrees = async (batch) => {
       await this.beforeCommit();

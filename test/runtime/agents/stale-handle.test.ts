@@ -3,8 +3,8 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
-import { MemoryState } from '../../../src/stores/memory/memory-state.js';
+import { LedgerModel } from '../../fixtures/ledger-model/ledger-model.js';
+import { modelStore } from '../../fixtures/ledger-model/model-store.js';
 import type { AgentRun } from '../../../src/runtime/agents/agent-run.js';
 import { Bench } from '../../fixtures/bench.js';
 import { proposal } from '../../fixtures/tree.js';
@@ -19,10 +19,10 @@ test.each([
   ['interrupt', 'before it is found again', (run: AgentRun) => run.interrupt()],
   ['interrupt', 'after it is found again', (run: AgentRun) => run.interrupt()],
 ])('D3 a handle from before a restart cannot %s the run, %s', async (_what, when, act) => {
-  const state = new MemoryState();
+  const state = new LedgerModel();
   const sandbox = tempFolder('stale');
   mkdirSync(join(sandbox, 'case-local'));
-  const bench = await Bench.open({ store: memoryStore({ state }), sandbox });
+  const bench = await Bench.open({ store: modelStore(state), sandbox });
   const { turnpike } = bench;
   const stale = await turnpike.startAgent({ link: 'remote' });
   state.breakCommits(true);

@@ -4,8 +4,9 @@ import { afterEach, expect, test } from '@jest/globals';
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
+import { LedgerModel } from '../../fixtures/ledger-model/ledger-model.js';
+import { modelStore } from '../../fixtures/ledger-model/model-store.js';
 import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
-import { MemoryState } from '../../../src/stores/memory/memory-state.js';
 import { canonicalJson } from '../../../src/core/contract/json.js';
 import type { Entry } from '../../../src/core/contract/run/entry.js';
 import { RunRecord } from '../../../src/core/contract/run/run-record.js';
@@ -131,8 +132,8 @@ test('S4-43: the tree of a session is recorded when the session has ended: all a
 });
 
 test('S4-08: the record of a live run can be derived at any time, and nothing of its tree is written', async () => {
-  const state = new MemoryState();
-  const store = memoryStore({ state });
+  const state = new LedgerModel();
+  const store = modelStore(state);
   const bench = await Bench.open({ store, sandbox: sandbox() });
   const agent = await bench.turnpike.startAgent();
   const other = await bench.turnpike.startAgent();
@@ -145,15 +146,15 @@ test('S4-08: the record of a live run can be derived at any time, and nothing of
   expect(await store.runRecords.count(agent.root_run_id)).toBe(0);
   expect(await bench.turnpike.ledger.run(`${agent.run_id}.1`)).toMatchObject({ status: 'failed' });
   await bench.close();
-  const again = memoryStore({ state });
+  const again = modelStore(state);
   await expectRecorded(again, agent.root_run_id);
   await expectRecorded(again, other.root_run_id);
 });
 
 test('S4-43: the next opening writes what a crash left unwritten, also for trees that only recovery ends', async () => {
-  const state = new MemoryState();
+  const state = new LedgerModel();
   const folder = sandbox();
-  const store = memoryStore({ state });
+  const store = modelStore(state);
   const first = await Bench.open({ store, sandbox: folder });
   const ended = await first.turnpike.startAgent();
   await ended.end();
@@ -163,10 +164,10 @@ test('S4-43: the next opening writes what a crash left unwritten, also for trees
   expect(await all(store.runRecords.trees())).toEqual([]);
   // A crash: the process is gone without a close.
   state.loseLock();
-  const second = await Bench.open({ store: memoryStore({ state }), sandbox: folder });
+  const second = await Bench.open({ store: modelStore(state), sandbox: folder });
   expect(second.turnpike.recovery).toMatchObject({ interrupted: 1 });
   await settled();
-  const reader = memoryStore({ state });
+  const reader = modelStore(state);
   await expectRecorded(reader, ended.root_run_id);
   const [, agent] = await expectRecorded(reader, left.root_run_id);
   expect(agent).toMatchObject({ status: 'failed', error: { error_code: 'INTERRUPTED' } });
@@ -174,19 +175,19 @@ test('S4-43: the next opening writes what a crash left unwritten, also for trees
 });
 
 test('S4-24 S4-70: entries after the end of a tree do not change the stored records, and are read with them', async () => {
-  const state = new MemoryState();
+  const state = new LedgerModel();
   const unsure = {
     gather: () => ({ paths: [{ status: 'absent' as const }], usage: { bytes: 0, files: 0 } }),
     perform: () => ({ status: 'unknown' as const }),
     settle: () => ({ status: 'unknown' as const }),
   };
-  const bench = await Bench.open({ store: memoryStore({ state }), sandbox: unsure });
+  const bench = await Bench.open({ store: modelStore(state), sandbox: unsure });
   const agent = await bench.turnpike.startAgent();
   await agent.respond(json('WRITE_FILE', { path: '/sandbox/a.txt', content: 'x' }));
   await agent.end();
   bench.clock.advance(PAUSE_MS);
   await settled();
-  const reader = memoryStore({ state });
+  const reader = modelStore(state);
   const { runs, written } = await bothOf(reader, agent.root_run_id);
   const unknown = runs.find(({ error }) => error?.error_code === 'OUTCOME_UNKNOWN')!;
   const leaf = runs.at(-1)!;

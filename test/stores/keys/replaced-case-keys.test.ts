@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { CaseKeys, type CaseCipher } from '../../../src/stores/keys/case-keys.js';
 import { CASE_KEYS_MAX } from '../../../src/stores/keys/case-key-notes.js';
-import { resignErasures } from '../../../src/stores/keys/resign-erasures.js';
+import { resignErasures } from '../../../src/stores/keys/erasure-list.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
 import { notePrivateKey, noteSigner } from '../../../src/core/ledger/proof/signed-note.js';
 import { createErasureSeal } from '../../../src/home/ledger-key.js';

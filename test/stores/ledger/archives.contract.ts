@@ -146,6 +146,31 @@ export function archivesContract(bench: Bench): void {
     expect(await all(bench.store.trees())).toMatchObject([{ tree_id: treeId(5), log_index: 19 }]);
   });
 
+  test('an archived tree cannot be opened again', async () => {
+    await lay(bench);
+    await remove(bench, 11);
+    const batch = bench.scribe.prepare([opening(D)]);
+    const [append] = batch.trees;
+    const [opened] = append!.entries;
+    const forged = { ...opened!, entry: { ...opened!.entry, tree_id: A } };
+    const trees = [{ ...append!, tree_id: A, entries: [forged] }];
+    await expect(bench.store.commit({ ...batch, trees })).rejects.toEqual(code('LEDGER_ARCHIVED'));
+  });
+
+  test('a reader during archiving either gets LEDGER_ARCHIVED or continues', async () => {
+    await lay(bench);
+    const reader = bench.keep(bench.ledger.openReader());
+    expect(await all(reader.tree(A))).toHaveLength(11);
+    await remove(bench, 11);
+    await expect(all(reader.tree(A))).rejects.toEqual(code('LEDGER_ARCHIVED'));
+    expect(await all(reader.tree(C))).toHaveLength(3);
+    await bench.scribe.write(bench.store, [audited(C)]);
+    expect(await all(reader.tree(C))).toHaveLength(4);
+  });
+}
+
+/** The same for a ledger that several stores can open. */
+export function reopenedArchivesContract(bench: Bench): void {
   test('a boundary inside a tree is refused, and nothing is removed', async () => {
     for (const size of [5, 12, 14]) {
       bench.scribe.epoch = await bench.store.acquire();
@@ -170,27 +195,5 @@ export function archivesContract(bench: Bench): void {
     await expect(bench.store.commit({ ...bench.scribe.prepare([audited(C)]), epoch })).rejects.toEqual(
       code('LEDGER_CONFLICT'),
     );
-  });
-
-  test('an archived tree cannot be opened again', async () => {
-    await lay(bench);
-    await remove(bench, 11);
-    const batch = bench.scribe.prepare([opening(D)]);
-    const [append] = batch.trees;
-    const [opened] = append!.entries;
-    const forged = { ...opened!, entry: { ...opened!.entry, tree_id: A } };
-    const trees = [{ ...append!, tree_id: A, entries: [forged] }];
-    await expect(bench.store.commit({ ...batch, trees })).rejects.toEqual(code('LEDGER_ARCHIVED'));
-  });
-
-  test('a reader during archiving either gets LEDGER_ARCHIVED or continues', async () => {
-    await lay(bench);
-    const reader = bench.keep(bench.ledger.openReader());
-    expect(await all(reader.tree(A))).toHaveLength(11);
-    await remove(bench, 11);
-    await expect(all(reader.tree(A))).rejects.toEqual(code('LEDGER_ARCHIVED'));
-    expect(await all(reader.tree(C))).toHaveLength(3);
-    await bench.scribe.write(bench.store, [audited(C)]);
-    expect(await all(reader.tree(C))).toHaveLength(4);
   });
 }

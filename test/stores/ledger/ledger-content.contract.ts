@@ -84,12 +84,6 @@ export function contentContract(bench: Bench): void {
     await bench.checkLedger(5);
   });
 
-  test('only the writer erases', async () => {
-    const other = bench.keep(bench.ledger.openReader());
-    const erasure = { case_id: 'case-1', tree_ids: [], at: '', by: '' };
-    await expect(other.erase(erasure)).rejects.toEqual(code('LEDGER_CONFLICT'));
-  });
-
   test.each([INLINE_BYTES_MAX, INLINE_BYTES_MAX + 1, 2_000_000])(
     'content of %i bytes comes back complete',
     async (size) => {

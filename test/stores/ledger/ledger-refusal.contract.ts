@@ -87,34 +87,6 @@ export function refusalContract(bench: Bench): void {
     await bench.scribe.write(bench.store, [opening(A)]);
     await bench.checkLedger(1);
   });
-
-  test('a store that is not the writer, or was closed, cannot be reopened', async () => {
-    await expect(bench.keep(bench.ledger.open()).reopen()).rejects.toEqual(code('LEDGER_CONFLICT'));
-    await bench.store.close();
-    await expect(bench.store.reopen()).rejects.toEqual(code('LEDGER_UNAVAILABLE'));
-  });
-
-  test('a closed store answers no call, and can be closed again', async () => {
-    const batch = await bench.scribe.write(bench.store, [opening(A)]);
-    const iteration = bench.store.log()[Symbol.asyncIterator]();
-    await bench.store.close();
-    await bench.store.close();
-    for (const answer of [
-      () => bench.store.acquire(),
-      () => bench.store.head(),
-      () => bench.store.commit(batch),
-      () => iteration.next(),
-      () => all(bench.store.tree(A)),
-      () => all(bench.store.trees()),
-      () => bench.store.artifactsOf(at(A, 0)),
-      () => bench.store.artifact(null, sha256('')),
-      () => proposalOf(bench.store, A, proposalId(1)),
-      () => inputOf(bench.store, A, 'mine'),
-    ]) {
-      await expect(answer()).rejects.toEqual(code('LEDGER_UNAVAILABLE'));
-    }
-    await bench.checkLedger(1);
-  });
 }
 
 /** The same entries at other positions. */

@@ -19,35 +19,41 @@ import {
 } from './ledger-bench.js';
 
 import { commitContract } from './commit.contract.js';
-import { archivesContract, unarchivedContract } from './archives.contract.js';
+import { archivesContract, reopenedArchivesContract, unarchivedContract } from './archives.contract.js';
 import { failedCommitContract } from './failed-commit.contract.js';
 import { contentContract } from './ledger-content.contract.js';
 import { refusalContract } from './ledger-refusal.contract.js';
 import { runRecordsContract } from './run-records.contract.js';
+import { severalStoresContract } from './several-stores.contract.js';
 import { inputOf, proposalOf } from '../../fixtures/marks.js';
 import { requireContent } from '../../../src/core/ledger/require-content.js';
 
 export interface StoreFeatures {
   /** False for a store that refuses to remove archived entries. @default true */
   readonly archives?: boolean;
+  /** Whether several stores can open one ledger. False for a ledger that ends with its store. @default true */
+  readonly opensAgain?: boolean;
 }
 
 /** Runs the suite over one kind of store. */
 export function ledgerStoreContract(
   name: string,
   makeLedger: () => LedgerUnderTest,
-  { archives = true }: StoreFeatures = {},
+  { archives = true, opensAgain = true }: StoreFeatures = {},
 ): void {
   describe(`a ledger store: ${name}`, () => {
     const bench = ledgerBench(makeLedger);
     describe('reading and writing', () => readingContract(bench));
-    describe('one writer', () => writerContract(bench));
+    describe('epochs', () => epochContract(bench));
     describe('refused calls', () => refusalContract(bench));
     describe('content and marks', () => contentContract(bench));
     describe('commits', () => commitContract(makeLedger));
-    describe('failed commits', () => failedCommitContract(makeLedger));
     describe('archives', () => (archives ? archivesContract(bench) : unarchivedContract(bench)));
     describe('run records', () => runRecordsContract(bench));
+    if (!opensAgain) return;
+    describe('several stores', () => severalStoresContract(bench));
+    describe('failed commits', () => failedCommitContract(makeLedger));
+    if (archives) describe('archives of several stores', () => reopenedArchivesContract(bench));
   });
 }
 
@@ -187,15 +193,7 @@ function readingContract(bench: Bench): void {
   });
 }
 
-function writerContract(bench: Bench): void {
-  test('D13: while one store writes, another gets LEDGER_LOCKED; after its close it can write', async () => {
-    const second = bench.keep(bench.ledger.open());
-    await expect(second.acquire()).rejects.toEqual(code('LEDGER_LOCKED'));
-    await bench.scribe.write(bench.store, [opening(A)]);
-    await bench.store.close();
-    expect(await second.acquire()).toBeGreaterThan(bench.scribe.epoch);
-  });
-
+function epochContract(bench: Bench): void {
   test('acquiring again gives a higher epoch and ends the former one', async () => {
     const batch = bench.scribe.prepare([opening(A)]);
     const epoch = await bench.store.acquire();
@@ -203,23 +201,5 @@ function writerContract(bench: Bench): void {
     await expect(bench.store.commit(batch)).rejects.toEqual(code('LEDGER_CONFLICT'));
     await bench.store.commit({ ...batch, epoch });
     await bench.checkLedger(1);
-  });
-
-  test('D13: a writer whose lock was taken by another one can write nothing more', async () => {
-    await bench.scribe.write(bench.store, [opening(A)]);
-    bench.ledger.loseLock();
-    const second = bench.keep(bench.ledger.open());
-    const epoch = await second.acquire();
-    await expect(bench.scribe.write(bench.store, [audited(A)])).rejects.toEqual(code('LEDGER_CONFLICT'));
-    await bench.checkLedger(1);
-    bench.scribe.epoch = epoch;
-    await bench.scribe.write(second, [audited(A)]);
-    await bench.checkLedger(2);
-  });
-
-  test('a store that is not the writer cannot commit, with any epoch', async () => {
-    const second = bench.keep(bench.ledger.open());
-    await expect(second.commit(bench.scribe.prepare([opening(A)]))).rejects.toEqual(code('LEDGER_CONFLICT'));
-    await bench.checkLedger(0);
   });
 }

@@ -1,7 +1,7 @@
 // The commit checks find faulty stores: each planted fault fails the check that is named for it.
 
 import { describe, expect, test } from '@jest/globals';
-import { MemoryState } from '../../../src/stores/memory/memory-state.js';
+import { LedgerModel } from '../../fixtures/ledger-model/ledger-model.js';
 import { sized } from '../../fixtures/campaign.js';
 import { COMMIT_CHECKS } from './commit-checks.js';
 import { CommitGround } from './commit-environment.js';
@@ -15,7 +15,7 @@ const RUNS_EVERY_CHECK = sized(0, 1) === 1;
 async function failedBy(plant: PlantedStore['plant'], losses: number, only?: string): Promise<readonly string[]> {
   const failed: string[] = [];
   for (const { name, run } of COMMIT_CHECKS.filter((check) => only === undefined || check.name === only)) {
-    const state = new MemoryState({ integrates: false });
+    const state = new LedgerModel({ integrates: false });
     const ground = await CommitGround.open(slowLedger({ state, seed: 7, losses, integrates: false, plant }));
     await run(ground).catch(() => failed.push(name));
     await ground.close();

@@ -94,15 +94,6 @@ export function runRecordsContract(bench: Bench): void {
     await bench.checkLedger(4);
   });
 
-  test('only the writer writes run records', async () => {
-    await bench.scribe.write(bench.store, [opening(A)]);
-    await end(A);
-    const other = bench.keep(bench.ledger.open());
-    const batch = { records: [record(A, A)], trees: [] };
-    await expect(other.runRecords.save(batch)).rejects.toEqual(code('LEDGER_CONFLICT'));
-    expect(await bench.store.runRecords.count(A)).toBe(0);
-  });
-
   test('more trees than one page are listed for recording, and listed as recorded', async () => {
     const ids = Array.from({ length: 1_200 }, (_, n) => treeId(n + 10));
     await bench.scribe.write(

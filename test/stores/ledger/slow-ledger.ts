@@ -1,12 +1,12 @@
-import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
-import type { MemoryState } from '../../../src/stores/memory/memory-state.js';
+import type { LedgerModel } from '../../fixtures/ledger-model/ledger-model.js';
+import { modelStore } from '../../fixtures/ledger-model/model-store.js';
 import { Sequencer } from '../../../src/engine/sequencer.js';
 import type { LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { Scheduler, SlowStore } from '../../fixtures/slow-store.js';
 import type { LedgerUnderTest } from './ledger-bench.js';
 
 export interface SlowLedgerOptions {
-  readonly state: MemoryState;
+  readonly state: LedgerModel;
   readonly seed: number;
   readonly losses?: number;
   /** As configured in the state. @default true */
@@ -19,7 +19,7 @@ export interface SlowLedgerOptions {
 export function slowLedger(options: SlowLedgerOptions): LedgerUnderTest {
   const { state, seed, losses = 0, integrates = true, plant = (store: LedgerStore) => store } = options;
   const scheduler = new Scheduler(seed);
-  const open = (): LedgerStore => new SlowStore(plant(memoryStore({ state })), { scheduler, losses });
+  const open = (): LedgerStore => new SlowStore(plant(modelStore(state)), { scheduler, losses });
   return {
     open,
     openReader: open,

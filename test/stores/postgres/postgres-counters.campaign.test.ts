@@ -18,6 +18,7 @@ import { startPostgres } from '../../fixtures/postgres.js';
 import { ABSENT, proposal } from '../../fixtures/tree.js';
 import { ledgerPlace, type LedgerPlace } from './postgres-harness.js';
 import '../../fixtures/conditions.js';
+import { LOCAL_EFFECTS } from '../../fixtures/local-effects.js';
 
 const WORKERS = 3;
 const TREES = 6;
@@ -41,6 +42,7 @@ class Workers {
         clock: systemClock(),
         log: winstonLog('silent'),
         effects: {
+          ...LOCAL_EFFECTS,
           gather: ({ paths }) => ({ paths: paths.map(() => ABSENT), usage: { bytes: 0, files: 0 } }),
           // Not at once: other workers decide meanwhile. Every fourth write fails.
           run: async ({ run_id }) => {

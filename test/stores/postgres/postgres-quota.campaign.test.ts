@@ -20,6 +20,7 @@ import { editedPolicy, proposal } from '../../fixtures/tree.js';
 import { Random } from '../../simulation/random.js';
 import { start } from '../../engine/start-tree.js';
 import { ledgerPlace } from './postgres-harness.js';
+import { LOCAL_EFFECTS } from '../../fixtures/local-effects.js';
 
 const BYTES_MAX = 1_000;
 const FILES_MAX = 12;
@@ -62,6 +63,7 @@ class Hammer {
         clock: systemClock(),
         log: winstonLog('silent'),
         effects: {
+          ...LOCAL_EFFECTS,
           gather: (request) => sandbox.gather(request),
           // Not at once: other workers decide meanwhile.
           run: (effect, inCommit) =>

@@ -2,13 +2,9 @@
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { CaseKeys } from '../../../src/stores/keys/case-keys.js';
-import { SqliteArchives } from '../../../src/stores/sqlite/content/sqlite-archives.js';
-import { SqliteArtifacts } from '../../../src/stores/sqlite/content/sqlite-artifacts.js';
 import type { SqliteConnection } from '../../../src/stores/sqlite/sqlite-binding.js';
-import { openDatabase } from '../../../src/stores/sqlite/sqlite-database.js';
 import { createSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
-import { SqliteTail, SqliteMarkIndex } from '../../../src/stores/sqlite/sqlite-index.js';
-import { SqliteReader, SqliteTrees } from '../../../src/stores/sqlite/sqlite-reader.js';
+import { componentsOf, ledgerFile } from '../../../src/stores/sqlite/sqlite-medium.js';
 import { SqliteWriter } from '../../../src/stores/sqlite/sqlite-writer.js';
 import type { LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';
 import type { WrittenRecord } from '../../../src/engine/ports/ledger/run-record-table.js';
@@ -90,12 +86,11 @@ describe('D2: a failure while writing derived data', () => {
 
   beforeEach(async () => {
     await store.close();
-    db = openDatabase(at.file, false);
-    const artifacts = new SqliteArtifacts(db, at.artifactsDir, new CaseKeys(`${at.artifactsDir}-keys`, () => null));
-    const tail = new SqliteTail(db);
-    const markIndex = new SqliteMarkIndex(db, tail);
-    const reader = new SqliteReader(db, tail, new SqliteArchives(db));
-    writer = new SqliteWriter({ db, artifacts, tail, markIndex, reader, trees: new SqliteTrees(db, reader) });
+    const storage = { directory: at.artifactsDir, keys: new CaseKeys(`${at.artifactsDir}-keys`, () => null) };
+    const file = ledgerFile(at.file, storage, 'write');
+    const parts = componentsOf(file, file.connect());
+    db = parts.db;
+    writer = new SqliteWriter(parts);
     scribe.epoch = writer.beginEpoch();
   });
   afterEach(() => void db.close());

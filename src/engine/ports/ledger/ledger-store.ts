@@ -52,8 +52,7 @@ export interface RotationGate {
  * `commit` is atomic and durable before it resolves, and later reads see it. The store refuses to change or remove
  * stored data. It is still not trusted to have kept the data unchanged: the ledger verifies it. There is one writer at
  * a time.
- * @see src/stores/sqlite/sqlite-ledger-store.ts, src/stores/postgres/postgres-ledger-store.ts, and
- * src/stores/memory/memory-ledger-store.ts
+ * @see src/stores/sqlite/sqlite-ledger-store.ts and src/stores/postgres/postgres-ledger-store.ts
  */
 export interface LedgerStore extends ReadableLedger, LogStore {
   /**

@@ -52,16 +52,24 @@ interface ArtifactWriteStatements {
   readonly many: SqliteStatement;
 }
 
+/** The directory of contents that are too large for the database, and the keys that encrypt the contents of cases. */
+export interface ContentStorage {
+  readonly directory: string;
+  readonly keys: CaseKeys;
+}
+
 /**
  * The contents of a ledger, as rows and files; contents of a case are encrypted with its case key. Each read compares
  * the content with its hash, so that no caller uses changed content. The verification of the ledger checks that it is
  * the content that the entry names.
+ *
+ * A ledger in memory has no storage: every content is in its row and not encrypted, and erased rows lose their bytes.
  */
 export class SqliteArtifacts {
   readonly #db: SqliteConnection;
-  readonly directory: string;
-  readonly keys: CaseKeys;
-  readonly guard: CaseKeyGuard;
+  readonly storage: ContentStorage | null;
+  /** Null without storage: nothing is encrypted. */
+  readonly guard: CaseKeyGuard | null;
   #recent = createLruMap<number>(RECENT_MAX);
   readonly #indexed: SqliteStatement;
   readonly #indexRows: SqliteStatement;
@@ -72,11 +80,10 @@ export class SqliteArtifacts {
   /** Column values of rows that are not inserted yet. */
   #pendingValues: unknown[] = [];
 
-  constructor(db: SqliteConnection, directory: string, keys: CaseKeys) {
+  constructor(db: SqliteConnection, storage: ContentStorage | null) {
     this.#db = db;
-    this.directory = directory;
-    this.keys = keys;
-    this.guard = new CaseKeyGuard(keys);
+    this.storage = storage;
+    this.guard = storage === null ? null : new CaseKeyGuard(storage.keys);
     this.#indexed = db.prepare('SELECT artifacts_indexed FROM meta').pluck();
     this.#indexRows = db.prepare(
       `INSERT OR IGNORE INTO artifact_index SELECT sha256, artifact_no FROM artifacts
@@ -93,10 +100,10 @@ export class SqliteArtifacts {
       one: this.#db.prepare(insert),
       many: this.#db.prepare(insert + ', (?, ?, ?, ?, ?, ?, ?)'.repeat(STATEMENT_ROWS - 1)),
     };
-    this.keys.finishErasures();
+    this.storage?.keys.finishErasures();
     this.#pendingValues = [];
     // Archived contents are no longer stored, so they must not be recognised.
-    this.#recent = createLruMap<number>(RECENT_MAX);
+    this.forgetRecent();
     this.#next = Number(this.#db.prepare(`SELECT ${NEXT_ARTIFACT}`).pluck().get());
   }
 
@@ -126,11 +133,12 @@ export class SqliteArtifacts {
     const known = this.#recent.get(key);
     if (known !== undefined) return known;
     const sha256 = Buffer.from(hash, 'hex');
-    const caseKey = case_id === null ? null : this.keys.currentKey(case_id);
+    const { storage } = this;
+    const caseKey = storage === null || case_id === null ? null : storage.keys.currentKey(case_id);
     const stored = caseKey === null ? bytes : caseKey.cipher.seal(bytes, sha256);
-    const inFile = bytes.byteLength > INLINE_BYTES_MAX;
+    const inFile = storage !== null && bytes.byteLength > INLINE_BYTES_MAX;
     const sealed = caseKey?.no ?? 0;
-    if (inFile) writeArtifactFile({ directory: this.directory, case_id, sha256: hash, sealed }, stored);
+    if (inFile) writeArtifactFile({ directory: storage.directory, case_id, sha256: hash, sealed }, stored);
     const artifact_no = this.#next++;
     this.#pendingValues.push(artifact_no, case_id, sha256, kind, bytes.byteLength, inFile ? null : stored, sealed);
     if (this.#pendingValues.length === STATEMENT_ROWS * COLUMNS_COUNT) {
@@ -197,13 +205,17 @@ export class SqliteArtifacts {
     return end < this.#next;
   }
 
+  /** Stores content again from now on that was stored before: rows were archived or erased. */
+  forgetRecent(): void {
+    this.#recent = createLruMap<number>(RECENT_MAX);
+  }
+
   /** Destroys the key of a case that has or had content: a copy of archived rows may still exist. */
-  destroyKey({ case_id, ...erasure }: Erasure, { contents }: ErasureResult): void {
-    if (contents === 0 && !this.keys.has(case_id)) return;
-    // The same content is stored again from now on, under a new key.
-    this.#recent = createLruMap(RECENT_MAX);
-    this.keys.destroy(case_id, this.#next, erasure);
-    removeArtifactFolder(this.directory, case_id);
+  destroyKey({ directory, keys }: ContentStorage, { case_id, ...erasure }: Erasure, { contents }: ErasureResult): void {
+    if (contents === 0 && !keys.has(case_id)) return;
+    this.forgetRecent();
+    keys.destroy(case_id, this.#next, erasure);
+    removeArtifactFolder(directory, case_id);
   }
 
   /** @returns null if the content was erased, perhaps during the read */
@@ -212,8 +224,8 @@ export class SqliteArtifacts {
       return await this.#openContent(row);
     } catch (error) {
       const now = this.#reads.byNumber.get(row.artifact_no) as ArtifactRow | undefined;
-      if (now?.case_id != null && now.sealed !== 0) {
-        if (now.sealed !== row.sealed || 'erased_below' in this.keys.get(now.case_id, now.sealed))
+      if (this.storage !== null && now?.case_id != null && now.sealed !== 0) {
+        if (now.sealed !== row.sealed || 'erased_below' in this.storage.keys.get(now.case_id, now.sealed))
           return this.#openContent(now);
       }
       throw error;
@@ -223,17 +235,23 @@ export class SqliteArtifacts {
   /** @returns null if the content was erased */
   async #openContent(row: ArtifactRow): Promise<Uint8Array | null> {
     const { case_id, sha256: hash, byte_size, bytes: inline, sealed } = row;
-    const cipher = sealed === 0 || case_id === null ? null : this.keys.get(case_id, sealed);
-    const place = { directory: this.directory, case_id, sha256: hash, sealed };
+    if (this.storage === null) return inline === null ? null : requireUnchanged(row, inline);
+    const { directory, keys } = this.storage;
+    const cipher = sealed === 0 || case_id === null ? null : keys.get(case_id, sealed);
+    const place = { directory, case_id, sha256: hash, sealed };
     if (cipher !== null && 'erased_below' in cipher) {
       if (row.artifact_no < cipher.erased_below) return null;
       throw tamperedError(`the content stored as ${hash} passes for erased, and came later`);
     }
     const stored = inline ?? (await readArtifactFile(place, byte_size + (cipher === null ? 0 : SEAL_BYTES)));
-    const bytes = cipher === null ? stored : cipher.open(stored, Buffer.from(hash, 'hex'));
-    if (bytes?.byteLength === byte_size && sha256(bytes) === hash) return bytes;
-    throw tamperedError(`the content stored as ${hash} is not what it was`);
+    return requireUnchanged(row, cipher === null ? stored : cipher.open(stored, Buffer.from(hash, 'hex')));
   }
+}
+
+/** @param bytes null if its key does not open it */
+function requireUnchanged({ sha256: hash, byte_size }: ArtifactRow, bytes: Uint8Array | null): Uint8Array {
+  if (bytes?.byteLength === byte_size && sha256(bytes) === hash) return bytes;
+  throw tamperedError(`the content stored as ${hash} is not what it was`);
 }
 
 const READ_COLUMNS = 'a.artifact_no, a.case_id, lower(hex(a.sha256)) AS sha256, a.kind, a.byte_size, a.bytes, a.sealed';
@@ -275,6 +293,7 @@ const COLUMNS = 'case_id, sealed AS key_no, lower(hex(sha256)) AS sha256, bytes 
 
 /** Compares the key folder with the ledger. @throws LedgerError LEDGER_CONFLICT */
 export function bindKeyFolder({ db, artifacts, reader }: KeyProofParts): void {
+  if (artifacts.guard === null) return;
   const newest = db.prepare(
     `SELECT ${COLUMNS} FROM artifacts WHERE case_id IS NOT NULL AND sealed > 0
      AND artifact_no > (SELECT ifnull(max(artifact_no), 0) FROM artifacts) - ${NEWEST_MAX}
@@ -293,15 +312,16 @@ export function originOf({ db, reader }: Pick<KeyProofParts, 'db' | 'reader'>): 
 
 /** Before a batch: proves the keys of its cases that were not used yet. @throws LedgerError LEDGER_TAMPERED */
 export function proveCaseKeys(parts: KeyProofParts, { trees }: Batch): void {
-  const { guard } = parts.artifacts;
+  const { guard, storage } = parts.artifacts;
+  if (guard === null || storage === null) return;
   const named = trees.flatMap(({ artifacts }) => artifacts.map(({ artifact }) => artifact.case_id));
   const case_ids = named.filter((case_id) => case_id !== null);
-  for (const case_id of guard.unproven(case_ids)) guard.prove(case_id, newestOf(parts, case_id));
+  for (const case_id of guard.unproven(case_ids))
+    guard.prove(case_id, newestOf(parts, case_id, storage.keys.lastErased(case_id)));
 }
 
-/** The newest content under a key of the case that was not erased, in the trees of the case. */
-function newestOf({ db, artifacts, reader, trees }: KeyProofParts, case_id: string): SealedContent | null {
-  const erased = artifacts.keys.lastErased(case_id);
+/** The newest content under a key of the case after the `erased` ones, in the trees of the case. */
+function newestOf({ db, reader, trees }: KeyProofParts, case_id: string, erased: number): SealedContent | null {
   const find = db.prepare(`SELECT ${COLUMNS} FROM artifacts WHERE artifact_no = ? AND case_id = ? AND sealed > ?`);
   for (const { tree_id } of [...trees.ofCase(case_id)].reverse()) {
     for (let from: number | null = 0; from !== null;) {

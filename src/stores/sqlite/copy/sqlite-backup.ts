@@ -4,9 +4,8 @@ import { closeSync, fsyncSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { NO_PROGRESS, type ProgressReporter } from '../../../engine/ports/progress.js';
 import { fsyncDirectorySync } from '../../../system/files/fsync-directory.js';
-import { connectSqlite, type SqliteBackupProgress, type SqliteConnection } from '../sqlite-binding.js';
+import { connectSqlite, type SqliteBackupProgress, type SqliteConnection, asLedgerError } from '../sqlite-binding.js';
 import { openDatabase } from '../sqlite-database.js';
-import { asLedgerError } from '../sqlite-errors.js';
 
 /** Pages of 4 KiB that are copied between two turns of the event loop. */
 const PAGES_PER_TURN = 1_024;

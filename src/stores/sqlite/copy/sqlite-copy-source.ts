@@ -15,8 +15,9 @@ import { type CaseKeys, SEAL_BYTES } from '../../keys/case-keys.js';
 import { OWN_PREFIX } from '../../records/sql-table.js';
 import { hashesIn } from '../content/sqlite-archives.js';
 import { INLINE_BYTES_MAX, readArtifactFile } from '../content/sqlite-artifact-files.js';
-import { openComponents, type SqliteComponents } from '../sqlite-components.js';
-import { asLedgerError } from '../sqlite-errors.js';
+import type { ContentStorage } from '../content/sqlite-artifacts.js';
+import { asLedgerError } from '../sqlite-binding.js';
+import { componentsOf, ledgerFile, type SqliteComponents } from '../sqlite-medium.js';
 import { artifactNumbers, readMarks } from '../sqlite-rows.js';
 
 const PAGE_BLOCKS = 256;
@@ -37,11 +38,14 @@ export const openSqliteCopySource = (options: SqliteCopySourceOptions): LedgerCo
 
 class SqliteCopySource implements LedgerCopySource {
   readonly #file: string;
+  readonly #storage: ContentStorage;
   readonly #parts: SqliteComponents;
 
   constructor({ file, artifactsDir: directory, keys }: SqliteCopySourceOptions) {
     this.#file = file;
-    this.#parts = openComponents(file, { directory, keys }, 'read');
+    this.#storage = { directory, keys };
+    const medium = ledgerFile(file, this.#storage, 'read');
+    this.#parts = componentsOf(medium, medium.connect());
   }
 
   head(): Promise<LogHead> {
@@ -79,7 +83,7 @@ class SqliteCopySource implements LedgerCopySource {
 
   /** @returns null if the content was erased */
   async #storedBytes({ case_id, key_no, sha256, byte_size, stored }: ContentRow): Promise<Uint8Array | null> {
-    const { keys, directory } = this.#parts.artifacts;
+    const { keys, directory } = this.#storage;
     if (case_id !== null && key_no > 0 && 'erased_below' in keys.get(case_id, key_no)) return null;
     if (stored !== null) return stored;
     return readArtifactFile({ directory, case_id, sha256, sealed: key_no }, byte_size + (key_no > 0 ? SEAL_BYTES : 0));

@@ -18,9 +18,8 @@ import { fsyncDirectorySync } from '../../../system/files/fsync-directory.js';
 import { INLINE_BYTES_MAX, writeArtifactFile } from '../content/sqlite-artifact-files.js';
 import { tamperedError } from '../../ledger/store-errors.js';
 import { blocksOf, keysOf, marksText, type BatchMarks, type Block } from '../sqlite-rows.js';
-import { connectSqlite, type SqliteConnection, type SqliteStatement } from '../sqlite-binding.js';
+import { connectSqlite, type SqliteConnection, type SqliteStatement, asLedgerError } from '../sqlite-binding.js';
 import { createDatabase, withoutTriggers } from '../sqlite-database.js';
-import { asLedgerError } from '../sqlite-errors.js';
 import { syncFile } from './sqlite-backup.js';
 
 /** Marks in one row: a lookup parses the whole row. */

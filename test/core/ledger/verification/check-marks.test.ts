@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { memoryStore } from '../../../../src/stores/memory/memory-ledger-store.js';
-import { MemoryState } from '../../../../src/stores/memory/memory-state.js';
+import { LedgerModel } from '../../../fixtures/ledger-model/ledger-model.js';
+import { modelStore } from '../../../fixtures/ledger-model/model-store.js';
 import { memoryHeadStore } from '../../../../src/stores/memory/memory-head-store.js';
 import type {
   InputMark,
@@ -24,8 +24,8 @@ let store: LedgerStore;
 beforeEach(async () => {
   folder = tempFolder('marks');
   mkdirSync(join(folder, 'case-local'));
-  const state = new MemoryState();
-  store = memoryStore({ state });
+  const state = new LedgerModel();
+  store = modelStore(state);
   const { turnpike } = await Bench.open({ store, sandbox: folder });
   const agent = await turnpike.startAgent();
   const first = json(proposal('THINK', {}));
@@ -40,7 +40,7 @@ beforeEach(async () => {
   await agent.respond(json({}), { inputId: `${agent.run_id}0` });
   await agent.end();
   await turnpike.close();
-  store = memoryStore({ state });
+  store = modelStore(state);
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -113,15 +113,15 @@ test.each([{ seq: 1 }, { run_id: 'run_other.1' }])(
 );
 
 test('C19: a replayed step needs no mark of its own: its id is remembered with the first', async () => {
-  const state = new MemoryState();
+  const state = new LedgerModel();
   const edit = (name: string, text: string): string =>
     name === 'actions' ? text.replace('duplicate_proposal_ids: reject', 'duplicate_proposal_ids: replay') : text;
-  const { turnpike } = await Bench.open({ store: memoryStore({ state }), sandbox: folder, edit });
+  const { turnpike } = await Bench.open({ store: modelStore(state), sandbox: folder, edit });
   const agent = await turnpike.startAgent();
   const payload = json(proposal('THINK', {}));
   expect(await agent.respond(payload)).toBe(await agent.respond(payload));
   await turnpike.close();
-  store = memoryStore({ state });
+  store = modelStore(state);
   expect(await rulesOf(store)).toEqual([]);
   expect(await rulesOf(new EditedMarksStore(store, withoutProposalMarks))).toEqual(['mark.proposal']);
 });

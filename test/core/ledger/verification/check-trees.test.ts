@@ -4,8 +4,8 @@ import { beforeEach, expect, test } from '@jest/globals';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { memoryHeadStore } from '../../../../src/stores/memory/memory-head-store.js';
-import { memoryStore } from '../../../../src/stores/memory/memory-ledger-store.js';
-import { MemoryState } from '../../../../src/stores/memory/memory-state.js';
+import { LedgerModel } from '../../../fixtures/ledger-model/ledger-model.js';
+import { modelStore } from '../../../fixtures/ledger-model/model-store.js';
 import type { LedgerStore, TreeSummary } from '../../../../src/engine/ports/ledger/ledger-store.js';
 import { LedgerReader } from '../../../../src/runtime/ledger/ledger-reader.js';
 import { Bench } from '../../../fixtures/bench.js';
@@ -23,14 +23,14 @@ let living: string;
 beforeEach(async () => {
   const folder = tempFolder('trees');
   mkdirSync(join(folder, 'case-local'));
-  const state = new MemoryState();
-  const { turnpike } = await Bench.open({ store: memoryStore({ state }), sandbox: folder });
+  const state = new LedgerModel();
+  const { turnpike } = await Bench.open({ store: modelStore(state), sandbox: folder });
   const one = await turnpike.startAgent({ case: FIRST, link: 'remote' });
   const other = await turnpike.startAgent({ case: SECOND, link: 'remote' });
   await one.end();
   [ended, living] = [one.root_run_id, other.root_run_id];
   await turnpike.close();
-  store = memoryStore({ state });
+  store = modelStore(state);
 });
 
 type List = (trees: readonly TreeSummary[]) => readonly TreeSummary[];

@@ -3,8 +3,8 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { ephemeralKey } from '../../../../src/stores/keys/session-key.js';
 import { memoryHeadStore } from '../../../../src/stores/memory/memory-head-store.js';
-import { memorySharedStore } from '../../../../src/stores/memory/memory-shared-store.js';
-import { MemoryState } from '../../../../src/stores/memory/memory-state.js';
+import { LedgerModel } from '../../../fixtures/ledger-model/ledger-model.js';
+import { sharedModelStore } from '../../../fixtures/ledger-model/model-store.js';
 import { winstonLog } from '../../../../src/system/winston-log.js';
 import { artifactRef, type Artifact } from '../../../../src/core/contract/artifact-ref.js';
 import { sharedEngine } from '../../../../src/engine/shared.js';
@@ -14,9 +14,10 @@ import { ABSENT, proposal } from '../../../fixtures/tree.js';
 import { start, turns } from '../../../engine/start-tree.js';
 import { COUNTED_WRITES } from './counted-writes.js';
 import '../../../fixtures/conditions.js';
+import { LOCAL_EFFECTS } from '../../../fixtures/local-effects.js';
 
 class Workers {
-  readonly #state = new MemoryState({ integrates: false });
+  readonly #state = new LedgerModel({ integrates: false });
   readonly #engines: TreeEngine[] = [];
   /** Appends that were in conflict. */
   conflicts = 0;
@@ -25,7 +26,7 @@ class Workers {
   #inputs = 0;
 
   async open(): Promise<TreeEngine> {
-    const store = memorySharedStore({ state: this.#state });
+    const store = sharedModelStore(this.#state);
     const commitTrees = store.commitTrees.bind(store);
     store.commitTrees = async (batch) => {
       const statuses = await commitTrees(batch);
@@ -41,6 +42,7 @@ class Workers {
       ...{ store, externalHeadStore: memoryHeadStore(this.#state.head), clock: new ManualClock() },
       ...{ log: winstonLog('silent'), secrets: ephemeralKey(), defer: (task) => void setImmediate(task) },
       effects: {
+        ...LOCAL_EFFECTS,
         gather: () => ({ paths: [ABSENT], usage: { bytes: 0, files: 0 } }),
         run: () => ({ status: 'done', result: { bytes_written: 1 } }),
         settle: () => ({ status: 'failed', cause: 'INTERRUPTED' }),
