@@ -93,7 +93,9 @@ const ROWS = [...Object.values(CALLS).flat(), ...OTHERS]
   .map((call) => [call.join(' '), call] as const);
 
 test('a script that only copies the home verifies the copy', () => {
-  const script = `import { copyHome, resolveLocation } from ${JSON.stringify(join(program, '../../../index.js'))};
+  const entry = (path: string): string => JSON.stringify(join(program, '../../..', path));
+  const script = `import { resolveLocation } from ${entry('index.js')};
+import { copyHome } from ${entry('features/backup/index.js')};
 const report = await copyHome({ from: resolveLocation('.turnpike'), to: resolveLocation('copy'), keepSource: true });
 console.log(report.verdict.verdict ?? JSON.stringify(report.verdict));`;
   const { status, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
