@@ -4,9 +4,9 @@ import { expect, test } from '@jest/globals';
 import { sha256 } from '../../../src/core/contract/hash.js';
 import type { SealedEntry } from '../../../src/core/contract/run/entry.js';
 import type { Batch, EntryPlace, TreeAppend } from '../../../src/engine/ports/ledger/ledger-store.js';
-import { all, answered, audited, content, opening, proposalId } from '../../fixtures/entries.js';
-import { inputOf, proposalOf } from '../../fixtures/marks.js';
-import { A, at, B, brought, code, mark, stepOf, type Bench } from './ledger-bench.js';
+import { answered, audited, content, opening, proposalId } from '../../fixtures/entries.js';
+import { proposalOf } from '../../fixtures/marks.js';
+import { A, B, brought, code, mark, stepOf, type Bench } from './ledger-bench.js';
 
 /** The same batch, with its only append changed. */
 const changed =
