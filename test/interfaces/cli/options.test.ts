@@ -186,6 +186,6 @@ describe('the types of options', () => {
   });
 
   test('a path is relative to the working directory', () => {
-    expect([PATH_TYPE.parse('a', '/work'), PATH_TYPE.parse('/b', '/work')]).toEqual([resolve('/work/a'), '/b']);
+    expect([PATH_TYPE.parse('a', '/srv'), PATH_TYPE.parse('/b', '/srv')]).toEqual([resolve('/srv/a'), '/b']);
   });
 });
