@@ -1,11 +1,11 @@
-// Work besides the inputs of run trees, such as run records, replay points and polls. A job works in runs, one at a
-// time.
+// Work that no input waits for, such as run records, replay points and polls. A job works in passes, called runs here:
+// one at a time, and no runs of a tree.
 //
 //   J1. `JOB_TRANSITIONS` has every state, and what each event does in it. An event that it does not name changes
 //       nothing.
 //   J2. A request during a run leads to one more run, however many there are. Of several times the earliest counts.
 //   J3. A stopped job can be restarted, which waits for the run in progress. A closed job never runs again. In both
-//       states the run in progress has to end at its next step: it asks `isStopped`.
+//       states the run in progress has to end at its next step, when it reads `isStopped`.
 //   J4. A run that fails is reported once. The report says whether the job is tried again, and when. What fails after a
 //       stop is not reported, because the stop may have caused it.
 
@@ -158,7 +158,7 @@ export class BackgroundJob {
     const state = nextJobState(this.#state, event);
     if (state === this.#state) return;
     this.#state = state;
-    // A run that another one follows goes on resting.
+    // A request does not shorten the rest of the run in progress.
     if (state !== 'due') this.#endWait();
     if (state === 'waiting') this.#wait();
     if (state === 'running' || state === 'last') this.#run = this.#runOnce();
