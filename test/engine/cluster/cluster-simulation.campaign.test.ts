@@ -1,4 +1,4 @@
-// 8 seeds, and 100 short histories; `npm run campaign -- cluster-histories` runs more.
+// 5 seeds, and 60 short histories; `npm run campaign -- cluster-histories` runs more.
 // V5 is an invariant of shared-counters.ts.
 
 import { expect, test } from '@jest/globals';

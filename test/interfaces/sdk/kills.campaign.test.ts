@@ -17,7 +17,8 @@ import { diskFolder } from '../../fixtures/temp-folder.js';
 import { aiSdkDriver } from './ai-sdk-driver.js';
 import { sdkPolicy, ToolWorld } from './sdk-scenarios.js';
 
-const KILLS = 50;
+/** `KILLS=50 npm run test:campaigns -- interfaces/sdk/kills` kills more often. */
+const KILLS = Number(process.env['KILLS'] ?? 15);
 /** A process is killed after so many effects, and a little later. */
 const EFFECTS_MAX = 9;
 const LATER_MS_MAX = 10;
