@@ -163,10 +163,6 @@ describe('S4-29 C44 C45 there is no pin from Git', () => {
     expect(await pins(gitPolicySource(folder))).toEqual(problem('never_committed'));
   });
 
-  test('outside a working tree', async () => {
-    expect(await pins(gitPolicySource(contractFolder(folder)))).toEqual(problem('no_source'));
-  });
-
   test('inside a .git directory', async () => {
     git(contractFolder(folder), 'init', '-q');
     commit(folder, 'one');
