@@ -51,9 +51,6 @@ async function open(more: PointOptions = {}): Promise<Bench> {
   return bench;
 }
 
-const lastRule = async (of: Bench): Promise<string | null | undefined> =>
-  (await of.entries()).flatMap((entry) => (entry.type === 'step_trace' ? [entry.body.rule_id] : [])).at(-1);
-
 const facts = async (of: Bench): Promise<readonly DecisionFact[]> =>
   (await of.entries()).flatMap(({ type, body }) =>
     type === 'input' && body.kind === 'facts' ? (body.decisions ?? []) : [],
@@ -87,7 +84,7 @@ describe('a decision point of AuthZEN', () => {
     const response = await agent.submit(refundCall(50));
     expect(response).toMatchObject({ outcome: 'DENIED' });
     expect(JSON.stringify(response)).not.toMatch(/secret|fraud|decision_point/);
-    expect(await lastRule(opened)).toBe('decision_point.denied');
+    expect(await opened.lastRule()).toBe('decision_point.denied');
     expect(refunds).toEqual([]);
     expect((await opened.entries()).map((entry) => JSON.stringify(entry)).join('')).not.toContain('secret words');
   });
@@ -121,7 +118,7 @@ describe('a decision point of AuthZEN', () => {
     server.answer = answering;
     const agent = await opened.turnpike.startAgent(AGENT);
     expect(await agent.submit(refundCall(50))).toMatchObject({ outcome: 'DENIED' });
-    expect(await lastRule(opened)).toBe('decision_point.no_answer');
+    expect(await opened.lastRule()).toBe('decision_point.no_answer');
     expect(await facts(opened)).toMatchObject([{ answer: 'none' }]);
     expect(refunds).toEqual([]);
   });
@@ -160,7 +157,7 @@ describe('a decision point of AuthZEN', () => {
       agent.submit(JSON.stringify(proposal('RENAME_FILE', { source: '/sandbox/a.txt', destination })));
     opened.put('a.txt', 'x');
     expect(await rename('/sandbox/closed.txt')).toMatchObject({ outcome: 'DENIED' });
-    expect(await lastRule(opened)).toBe('decision_point.denied');
+    expect(await opened.lastRule()).toBe('decision_point.denied');
     expect(await rename('/sandbox/b.txt')).toMatchObject({ outcome: 'SUCCESS' });
     expect(server.asked.map(({ body }) => (JSON.parse(body) as { resource: object }).resource)).toEqual([
       { type: 'path', id: '/sandbox/a.txt' },
@@ -197,7 +194,7 @@ describe('a document of OPA', () => {
     server.answer = answerJson(reply);
     const agent = await opened.turnpike.startAgent(AGENT);
     expect(await agent.submit(refundCall(50))).toMatchObject({ outcome: rule === null ? 'SUCCESS' : 'DENIED' });
-    if (rule !== null) expect(await lastRule(opened)).toBe(rule);
+    if (rule !== null) expect(await opened.lastRule()).toBe(rule);
     expect(JSON.parse(server.asked[0]?.body ?? '')).toMatchObject({ input: { action: { name: 'CALL_TOOL' } } });
   });
 });
@@ -228,7 +225,7 @@ describe('while a decision point is asked', () => {
     symlinkSync('/etc/passwd', join(opened.home, 'sandbox/case-local/a.txt'));
     permit();
     expect(await response).toMatchObject({ outcome: 'DENIED' });
-    expect(await lastRule(opened)).toBe('sandbox.symlink');
+    expect(await opened.lastRule()).toBe('sandbox.symlink');
   });
 
   test('other runs go on', async () => {
@@ -266,7 +263,7 @@ describe('while a decision point is asked', () => {
     permit();
     expect(await response).toMatchObject({ outcome: 'SUCCESS' });
     const crashed = await Bench.reopenFolder(folder, { tools: [refund], clock: opened.clock });
-    expect(await lastRule(crashed)).toBe('decision_point.no_answer');
+    expect(await crashed.lastRule()).toBe('decision_point.no_answer');
     expect(server.asked).toHaveLength(1);
     await crashed.close();
   });
