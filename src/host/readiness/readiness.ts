@@ -59,10 +59,10 @@ export class Readiness {
   readonly #pending = new Map<ReadinessCheck, Promise<string | null>>();
   #running: Promise<ReadinessReport> | null = null;
 
-  constructor({ standard, clock, log }: ReadinessParts) {
-    this.#checks = new Map(standard.map((check) => [check.name, check]));
-    this.#clock = clock;
-    this.#log = log;
+  constructor(parts: ReadinessParts) {
+    this.#checks = new Map(parts.standard.map((check) => [check.name, check]));
+    this.#clock = parts.clock;
+    this.#log = parts.log;
   }
 
   /**
