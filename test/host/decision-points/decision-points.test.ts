@@ -113,13 +113,15 @@ describe('a decision point of AuthZEN', () => {
     ['more than 64 KiB', answerJson({ decision: true, context: 'x'.repeat(65_536) })],
     ['half an answer', (response) => void response.write('{"decision":true', () => response.destroy())],
   ];
-  test.each(NO_ANSWERS)('that answers %s denies', async (_what, answering) => {
+  test('that gives none of the valid answers denies', async () => {
     const opened = await open({ timeout_ms: 200 });
-    server.answer = answering;
-    const agent = await opened.turnpike.startAgent(AGENT);
-    expect(await agent.submit(refundCall(50))).toMatchObject({ outcome: 'DENIED' });
-    expect(await opened.lastRule()).toBe('decision_point.no_answer');
-    expect(await facts(opened)).toMatchObject([{ answer: 'none' }]);
+    for (const [what, answering] of NO_ANSWERS) {
+      server.answer = answering;
+      const agent = await opened.turnpike.startAgent(AGENT);
+      expect([what, await agent.submit(refundCall(50))]).toMatchObject([what, { outcome: 'DENIED' }]);
+      expect([what, await opened.lastRule()]).toEqual([what, 'decision_point.no_answer']);
+    }
+    expect((await facts(opened)).map(({ answer }) => answer)).toEqual(NO_ANSWERS.map(() => 'none'));
     expect(refunds).toEqual([]);
   });
 
@@ -180,8 +182,9 @@ describe('a decision point of AuthZEN', () => {
   });
 });
 
-describe('a document of OPA', () => {
-  test.each([
+test('a document of OPA permits with true, denies with false, and gives no answer with anything else', async () => {
+  const opened = await open({ protocol: 'opa' });
+  for (const [reply, rule] of [
     [{ result: true }, null],
     [{ result: { allow: true } }, null],
     [{ result: false }, 'decision_point.denied'],
@@ -189,14 +192,14 @@ describe('a document of OPA', () => {
     [{}, 'decision_point.no_answer'],
     [{ result: { allow: 'yes' } }, 'decision_point.no_answer'],
     [{ decision: true }, 'decision_point.no_answer'],
-  ])('%j', async (reply, rule) => {
-    const opened = await open({ protocol: 'opa' });
+  ] as const) {
     server.answer = answerJson(reply);
     const agent = await opened.turnpike.startAgent(AGENT);
-    expect(await agent.submit(refundCall(50))).toMatchObject({ outcome: rule === null ? 'SUCCESS' : 'DENIED' });
-    if (rule !== null) expect(await opened.lastRule()).toBe(rule);
-    expect(JSON.parse(server.asked[0]?.body ?? '')).toMatchObject({ input: { action: { name: 'CALL_TOOL' } } });
-  });
+    const outcome = rule === null ? 'SUCCESS' : 'DENIED';
+    expect([reply, await agent.submit(refundCall(50))]).toMatchObject([reply, { outcome }]);
+    if (rule !== null) expect([reply, await opened.lastRule()]).toEqual([reply, rule]);
+    expect(JSON.parse(server.asked.at(-1)?.body ?? '')).toMatchObject({ input: { action: { name: 'CALL_TOOL' } } });
+  }
 });
 
 describe('while a decision point is asked', () => {
