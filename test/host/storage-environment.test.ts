@@ -34,6 +34,7 @@ import type { SessionSpec, SpecTask } from '../../src/features/sessions/contract
 import { openCheckpoint } from '../../src/core/ledger/proof/checkpoint.js';
 import { noteVerifier, openNote, type NoteVerifier } from '../../src/core/ledger/proof/signed-note.js';
 import type { LedgerStore } from '../../src/engine/ports/ledger/ledger-store.js';
+import type { Log } from '../../src/engine/ports/log.js';
 import { integratedLog } from '../../src/runtime/ledger/integrated-log.js';
 import { stateAt } from '../../src/kernel/replay/state-at.js';
 import { connectControl } from '../../src/host/control/control-client.js';
@@ -200,17 +201,22 @@ const ASK = `
 `;
 
 describe('local state', () => {
-  test('D15 accepts the head of an existing store and signs it', async () => {
+  test('D15 accepts the head of an existing store, signs it, and logs it once with its size and root', async () => {
+    const warned: unknown[] = [];
+    const warning: Log = { ...log, warn: (message, fields) => void warned.push([message, fields]) };
     const next = STORES.SQLite();
-    const first = await opened(next(), {});
+    const first = await opened(next(), { log: warning });
     await write(first);
     await first.close();
-    expect(existsSync(state().state)).toBe(false);
-    const second = await opened(next());
-    const { size } = await second.ledger.head();
-    expect(size).toBeGreaterThan(0);
-    expect(await second.ledger.anchored()).toMatchObject({ size, note: expect.any(String) });
-    expect(await second.ledger.verify()).toMatchObject({ ok: true });
+    expect([warned, existsSync(state().state)]).toEqual([[], false]);
+    for (let times = 0; times < 2; times += 1) {
+      const again = await opened(next(), { ...PARTS(), log: warning });
+      const { size, root } = await again.ledger.head();
+      expect(warned).toEqual([[expect.stringContaining('no head'), { size, root }]]);
+      expect(await again.ledger.anchored()).toMatchObject({ size, note: expect.any(String) });
+      expect(await again.ledger.verify()).toMatchObject({ ok: true });
+      await again.close();
+    }
   });
 
   test.each([
