@@ -285,7 +285,7 @@ type ErrorClass = new (options: { readonly code: never; readonly message: string
 /** The wire form of an error. An error of another class stays in the log of its process. */
 export const toWireError = (error: unknown): WireError =>
   error instanceof CodedError && ERROR_CLASSES.some(([, Class]) => error instanceof Class)
-    ? { code: error.code, message: error.message }
+    ? { code: String(error.code), message: error.message }
     : { code: 'INVARIANT', message: 'the process that has this home failed to answer: see its log' };
 
 /** The received error, of its original class. */
