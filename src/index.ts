@@ -59,8 +59,7 @@ export type {
   Resolution,
 } from './runtime/high-risk-options.js';
 export type { UpstreamProblem } from './runtime/effects/tools-of-features.js';
-export type { Readiness } from './host/readiness/readiness.js';
-export type { ReadinessCheck, ReadinessReport, ReadinessResult } from './host/readiness/readiness-reporter.js';
+export type { Readiness, ReadinessCheck, ReadinessReport, ReadinessResult } from './host/readiness/readiness.js';
 export type { LedgerVitals } from './host/readiness/turnpike-readiness.js';
 export {
   resolveLocation,

@@ -67,7 +67,7 @@ const READS: Readonly<Record<string, string>> = {
   'src/features/hooks/install/inspect-client.ts process.platform': 'the folders of managed settings differ by it',
   'src/host/control/control-client.ts setInterval': CONTROL,
   'src/host/control/control-client.ts setTimeout': CONTROL,
-  'src/host/control/control-session.ts node:timers/promises': CONTROL,
+  'src/host/control/control-server.ts node:timers/promises': CONTROL,
   'src/home/home.ts readdirSync': 'it asks of all names the same, in any order',
 };
 
@@ -98,7 +98,6 @@ const IMPORTS: Readonly<Record<string, string>> = {
   'src/runtime/content/content-reader.ts -> src/system/system-pace.ts': DEFAULT,
   'src/host/control/control-client.ts -> src/system/network/unix-socket.ts': CONTROL,
   'src/host/control/control-server.ts -> src/system/network/unix-socket.ts': CONTROL,
-  'src/host/control/control-session.ts -> src/system/network/unix-socket.ts': CONTROL,
   'src/features/exports/assemble-bag.ts -> src/features/exports/bag/bag-zip.ts':
     'it queues a microtask between entries, and reads no time',
   'src/features/backup/backup-files.ts -> src/system/files/small-file.ts': BACKUP,
@@ -146,7 +145,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   'src/home/home.ts -> src/stores/sqlite/sqlite-ledger-store.ts': HOME,
   'src/home/ledger-key.ts -> src/stores/keys/key-file.ts': HOME,
   'src/runtime/ledger/ledger-reader.ts -> src/system/system-pace.ts': DEFAULT,
-  'src/host/readiness/standard-checks.ts -> src/stores/keys/session-key.ts': HOME,
+  'src/host/readiness/turnpike-readiness.ts -> src/stores/keys/session-key.ts': HOME,
   'src/host/storage-environment.ts -> src/stores/ledger/head-file.ts': PARTS,
   'src/host/storage-environment.ts -> src/stores/memory/memory-head-store.ts':
     'it reads no time: it imports the type of a head file',

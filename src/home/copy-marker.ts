@@ -10,6 +10,7 @@ import { isJsonObject, readJson } from '../core/contract/json.js';
 import { LedgerError } from '../core/errors.js';
 
 const FILE = 'unfinished-copy.json';
+const COPIED_FILE = 'copied-ledger.json';
 const FILE_BYTES_MAX = 65_536;
 const MODE = 0o600;
 /** Begins the name of a source that is a backup. */
@@ -23,38 +24,42 @@ export interface CopyMarker {
   readonly verified: string | null;
 }
 
-const pathIn = (folder: string): string => join(folder, FILE);
-const textOf = (marker: CopyMarker): string => `${JSON.stringify({ version: 1, ...marker })}\n`;
+/** The members of the mark; null if the folder has none. A mark that cannot be parsed has no members. */
+function readMark(folder: string, file: string): Readonly<Record<string, unknown>> | null {
+  const path = join(folder, file);
+  const bytes = existsSync(path) ? readSmallFile(path, { bytesMax: FILE_BYTES_MAX }) : null;
+  if (bytes === null) return null;
+  const value = readJson(Buffer.from(bytes).toString('utf8'));
+  return isJsonObject(value) ? value : {};
+}
+
+const markText = (members: object): string => `${JSON.stringify({ version: 1, ...members })}\n`;
+
+/** Durably. */
+async function removeMark(folder: string, file: string): Promise<void> {
+  await removeAll(join(folder, file));
+  await fsyncDirectory(folder);
+}
+
+const textOr = (value: unknown, fallback: string): string => (typeof value === 'string' ? value : fallback);
 
 /** The mark of a folder; null if it has none. A mark that cannot be read names no source. */
 export function readCopyMarker(folder: string): CopyMarker | null {
-  const bytes = existsSync(pathIn(folder)) ? readSmallFile(pathIn(folder), { bytesMax: FILE_BYTES_MAX }) : null;
-  if (bytes === null) return null;
-  const { source, verified } = parse(Buffer.from(bytes).toString('utf8'));
-  return {
-    source: typeof source === 'string' ? source : 'another ledger',
-    verified: typeof verified === 'string' ? verified : null,
-  };
-}
-
-function parse(text: string): Readonly<Record<string, unknown>> {
-  const value = readJson(text);
-  return isJsonObject(value) ? value : {};
+  const mark = readMark(folder, FILE);
+  if (mark === null) return null;
+  const { source, verified } = mark;
+  return { source: textOr(source, 'another ledger'), verified: typeof verified === 'string' ? verified : null };
 }
 
 /** Marks a folder durably. @returns false if it has a mark */
 export const createCopyMarker = (folder: string, source: string): boolean =>
-  createFile(pathIn(folder), textOf({ source, verified: null }), MODE);
+  createFile(join(folder, FILE), markText({ source, verified: null }), MODE);
 
 /** Records in the mark that the copy was verified. */
 export const writeCopyMarker = (folder: string, marker: CopyMarker): void =>
-  replaceFile(pathIn(folder), textOf(marker), MODE);
+  replaceFile(join(folder, FILE), markText(marker), MODE);
 
-/** Removes the mark durably. */
-export async function removeCopyMarker(folder: string): Promise<void> {
-  await removeAll(pathIn(folder));
-  await fsyncDirectory(folder);
-}
+export const removeCopyMarker = (folder: string): Promise<void> => removeMark(folder, FILE);
 
 /** @throws LedgerError LEDGER_UNAVAILABLE if the folder is an unfinished copy */
 export function refuseUnfinishedCopy(folder: string): void {
@@ -67,27 +72,17 @@ export function refuseUnfinishedCopy(folder: string): void {
   throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message });
 }
 
-const COPIED_FILE = 'copied-ledger.json';
-const copiedPathIn = (home: string): string => join(home, COPIED_FILE);
-
 /** The name of the copy of a home; null if it was not copied. */
 export function readCopiedMark(home: string): string | null {
-  const path = copiedPathIn(home);
-  const bytes = existsSync(path) ? readSmallFile(path, { bytesMax: FILE_BYTES_MAX }) : null;
-  if (bytes === null) return null;
-  const { target } = parse(Buffer.from(bytes).toString('utf8'));
-  return typeof target === 'string' ? target : 'another ledger';
+  const mark = readMark(home, COPIED_FILE);
+  return mark === null ? null : textOr(mark['target'], 'another ledger');
 }
 
 /** Marks a home durably as copied. */
 export const writeCopiedMark = (home: string, target: string): void =>
-  replaceFile(copiedPathIn(home), `${JSON.stringify({ version: 1, target })}\n`, MODE);
+  replaceFile(join(home, COPIED_FILE), markText({ target }), MODE);
 
-/** Removes the mark durably. */
-export async function removeCopiedMark(home: string): Promise<void> {
-  await removeAll(copiedPathIn(home));
-  await fsyncDirectory(home);
-}
+export const removeCopiedMark = (home: string): Promise<void> => removeMark(home, COPIED_FILE);
 
 /** @throws LedgerError LEDGER_COPIED if the ledger of the home continues in a copy */
 export function refuseCopied(home: string): void {

@@ -2,13 +2,13 @@
 // sandbox volume. Several workers share the keys and the volume; each has a home of its own.
 
 import { join } from 'node:path';
-import Type, { type Static } from 'typebox';
+import Type, { type Static, type TSchema } from 'typebox';
 import { createFile, readSmallFile } from '../system/files/small-file.js';
 import { drawSeed } from '../stores/keys/key-file.js';
 import { refuseLaterVersion } from '../core/contract/file-format.js';
 import { readJson } from '../core/contract/json.js';
 import { closed, Nullable } from '../core/contract/shapes.js';
-import { isConforming } from '../core/contract/validators.js';
+import { isConforming, isInstance } from '../core/contract/validators.js';
 import { PolicyError, usageError } from '../core/errors.js';
 import { homePaths, keyFolder, sandboxVolume, type HomePaths } from './home-paths.js';
 
@@ -54,13 +54,7 @@ export type StoreHome = Static<typeof StoreHome>;
  * @returns null for a home with a ledger of its own
  * @throws PolicyError for a damaged file, LedgerError for one of a later version
  */
-export const readStoreHome = (home: string): StoreHome | null => {
-  const path = join(home, STORE_FILE);
-  const value = readJsonFile(path);
-  if (value === null) return null;
-  if (isConforming(StoreHome, value)) return value as unknown as StoreHome;
-  throw damagedError(path);
-};
+export const readStoreHome = (home: string): StoreHome | null => readStored(join(home, STORE_FILE), StoreHome);
 
 /** Names the database in a home. @throws UsageError if the home has one already */
 export function writeStoreHome(home: string, stored: StoreHome): void {
@@ -104,13 +98,7 @@ export const volumeFiles = (sandbox: string): readonly string[] => [join(sandbox
 export const storeFile = (home: string): string => join(home, STORE_FILE);
 
 /** @returns null if the folder is no volume @throws PolicyError for a damaged file, LedgerError for a later one */
-export function readVolume(sandbox: string): Volume | null {
-  const path = join(sandbox, VOLUME_FILE);
-  const value = readJsonFile(path);
-  if (value === null) return null;
-  if (isConforming(Volume, value)) return value as unknown as Volume;
-  throw damagedError(path);
-}
+export const readVolume = (sandbox: string): Volume | null => readStored(join(sandbox, VOLUME_FILE), Volume);
 
 /**
  * Makes a folder a volume, unless it is one. @param name default: the name that it has, or `default`
@@ -132,13 +120,13 @@ const ID_BYTES = 12;
 export const drawId = (prefix: 'vol_' | 'led_'): string =>
   `${prefix}${Buffer.from(drawSeed(ID_BYTES)).toString('hex')}`;
 
-function readJsonFile(path: string): unknown {
+function readStored<T extends TSchema>(path: string, schema: T): Static<T> | null {
   const bytes = readSmallFile(path, { bytesMax: BYTES_MAX });
   if (bytes === null) return null;
   const value = readJson(bytes);
-  if (value === undefined) throw damagedError(path);
-  refuseLaterVersion(value, VERSION, path);
-  return value;
+  if (value !== undefined) refuseLaterVersion(value, VERSION, path);
+  if (isInstance(schema, value)) return value;
+  throw damagedError(path);
 }
 
 const damagedError = (path: string): PolicyError =>

@@ -4,7 +4,13 @@ import type { StorageEnvironment } from './turnpike-options.js';
 import type { TurnpikeComponents } from './wire.js';
 import { eraseCase, type EraseOptions, type ErasureReport } from '../runtime/ledger/erase-case.js';
 import type { KeyFolder } from '../home/home.js';
-import { openKeyRotations, type KeyRotations } from '../home/keys/rotate-ledger-key.js';
+import type { KeyRotation } from '../core/ledger/proof/key-history.js';
+import {
+  finishRotations,
+  rotateLedgerKey,
+  unsignedError,
+  type RotateKeyOptions,
+} from '../home/keys/rotate-ledger-key.js';
 import { rotateCaseKeys, type CaseKeyRotations, type RotateCaseKeysOptions } from '../home/keys/rotate-case-keys.js';
 import {
   executeGoverned,
@@ -16,7 +22,12 @@ import {
 } from '../runtime/operator-acts.js';
 
 /** What operators do to the ledger as a whole (C101). Each throws RunError ACT_DENIED or APPROVAL_PENDING. */
-export interface GovernedActs extends KeyRotations {
+export interface GovernedActs {
+  /**
+   * Replaces the key that signs the ledger. No other process may use its key folder, and no export may be running.
+   * @throws PolicyError without a key; UsageError; LedgerError
+   */
+  rotateLedgerKey(by: RotateKeyOptions): Promise<KeyRotation>;
   /**
    * Permanently destroys the content of a case (D14). Its entries remain in the ledger.
    * @throws RunError CASE_IN_USE while a run tree of the case is live
@@ -43,7 +54,8 @@ export async function openGovernedActs(
   const { engine, ids, policyCache, history, replayPoints } = components;
   const parts = { engine, store, ids, policyCache };
   const erasing = { engine, archives: store.archives, history, replayPoints };
-  const rotations = await openKeyRotations({ ...components, store, externalHeadStore, keys });
+  const rotating = keys === null ? null : { ...components, store, externalHeadStore, keys };
+  if (rotating !== null) await finishRotations(rotating);
   // One act at a time: two rotations at once would each continue the key history that both have read, and two calls
   // would use one approval.
   let last: Promise<unknown> = Promise.resolve();
@@ -59,7 +71,10 @@ export async function openGovernedActs(
     },
     rotateLedgerKey: (options) => {
       const request = { action: 'ROTATE_KEYS', cases: [], details: { purpose: 'ledger' } } as const;
-      return execute(options, request, () => rotations.rotateLedgerKey(options));
+      return execute(options, request, async () => {
+        if (rotating === null) throw unsignedError('the option `keys`');
+        return rotateLedgerKey(rotating, options);
+      });
     },
     rotateCaseKeys: (options) => {
       const cases = options.case === null ? (store.caseKeys?.cases() ?? []) : [options.case];

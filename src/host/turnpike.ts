@@ -2,7 +2,7 @@
 // others do not load it.
 
 import { resolve } from 'node:path';
-import { declareFeatures, FEATURES } from '../features/declare-features.js';
+import { declareFeatures, FEATURES, findMember } from '../features/declare-features.js';
 import type { StepResponse } from '../core/contract/run/response.js';
 import type { PolicyVersions } from '../core/contract/shapes.js';
 import { DRAIN_MS, waitAtMost } from '../engine/timers.js';
@@ -26,10 +26,15 @@ import {
   type ContentRequest,
   type ReadRequestOptions,
 } from '../runtime/content/read-content.js';
-import { tryServeControl, type ControlServer } from './control/control-server.js';
-import type { ControlHost } from './control/control-session.js';
+import { tryServeControl, type ControlHost, type ControlServer } from './control/control-server.js';
 import type { ActionDecision, DecisionRequest } from '../runtime/agents/decision-request.js';
-import { NO_REGISTRATIONS, type Registrations } from '../core/contract/policy/catalogue.js';
+import { NO_REGISTRATIONS, type Catalogue, type Registrations } from '../core/contract/policy/catalogue.js';
+import { NO_TRACING } from '../runtime/agents/agents.js';
+import type { EngineObservation } from '../runtime/engine-observation.js';
+import { RunLog } from '../runtime/run-log.js';
+import { winstonLog } from '../system/winston-log.js';
+import { DEFAULT_INTERPRETER } from '../kernel/interpreter/default-interpreter.js';
+import { INTERPRETERS } from '../kernel/interpreter/interpreter.js';
 import { registrationsInLedger } from '../runtime/effects/ledger-registrations.js';
 import { catalogueFrom } from '../runtime/effects/define-effects.js';
 import type {
@@ -49,13 +54,10 @@ import {
   type KeyFolder,
   type LocalState,
 } from '../home/home.js';
-import { openMembers } from './added-members.js';
-import { openAddedTools, requestsOf } from './feature-parts.js';
+import { openAddedTools, openMembers, requestsOf } from './feature-parts.js';
 import { openGovernedActs, type GovernedActs } from './governed-acts.js';
-import { checkInterpretation } from './interpretation.js';
-import { openEngineObservation } from './open-observation.js';
 import type { AddedMembers } from '../runtime/host-feature.js';
-import { LedgerReader } from '../runtime/ledger/ledger-reader.js';
+import type { LedgerReader } from '../runtime/ledger/ledger-reader.js';
 import { rootRunIdOf } from '../core/contract/run/run-context.js';
 import { remoteAgents, type RemoteAgents } from '../runtime/agents/remote-agents.js';
 import type { Readiness } from './readiness/readiness.js';
@@ -64,7 +66,7 @@ import { contractFolder, shippedContract } from '../runtime/shipped-contract.js'
 import { openStorageEnvironment } from './storage-environment.js';
 import type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
 import type { UpstreamProblem } from '../runtime/effects/tools-of-features.js';
-import { exportRootOf, wire, type CloseStep, type TurnpikeComponents } from './wire.js';
+import { exportRootOf, wire, type CloseStep } from './wire.js';
 
 // What features add to `Turnpike` and its options belongs to them wherever they are named.
 export type {} from './feature-types.js';
@@ -190,48 +192,68 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
     const catalogue = catalogueFrom(own, await otherRegistrations(environment, options));
     const observation = await openEngineObservation(options, catalogue);
     const components = wire(environment, own, { opened, catalogue, observation });
-    const { engine, agents, features, runRecords, replayPoints, restarts, ids, clock, log } = components;
+    const { engine, agents, features, ledger, policyCache, runRecords, replayPoints, restarts } = components;
+    const { ids, clock, log, keepAlive } = components;
     const recovery = await engine.start();
     const governed = await openGovernedActs(environment, keys, components);
     opened.push(() => waitAtMost(clock, DRAIN_MS, agents.close()));
     opened.push(...features.closeSteps);
-    const reader = components.ledger;
-    observation.observeApprovals(reader, clock);
-    const actions = {
-      ...agentActionsOf(components),
-      ...contentAccessOf({ engine, store, ids, clock, reader }),
+    observation.observeApprovals(ledger, clock);
+    const requests = new RunRequests(engine, clock);
+    const reading = { engine, store, ids, clock, reader: ledger };
+    let control: ControlServer | null = null;
+    const turnpike: Turnpike = {
+      ...{ home, keys, state, exports: exportRootOf(options, state), recovery, ledger, upstreams: added.problems },
+      ...createReadiness(components, keys, externalHeadStore),
       ...governed,
-      remoteAgents: remoteAgents({ agents, engine, ledger: reader }),
-      ...externalActionsOf(components, store),
+      ...(await openMembers(FEATURES, features, options)),
+      get failed() {
+        return engine.hasFailed;
+      },
+      get control() {
+        return control;
+      },
+      restart: () => engine.restart(),
+      policy: async () => (await policyCache.current()).policy,
+      policyVersions: async () => {
+        const { pins, machines } = await policyCache.current();
+        return policyVersions(pins, machines.hash_sha256);
+      },
+      startAgent: ({ key, ...agentOptions } = {}) =>
+        key === undefined
+          ? agents.start(agentOptions)
+          : startBoundRun({ agents, engine, ledger }, { ...agentOptions, key }),
+      runAgent: (agent, run, runOptions = {}) =>
+        keepAlive(features.get('agentLoops').then((loops) => loops.run(agent, run, runOptions))),
+      requests: (run_id) => requests.list(run_id),
+      approvalOf: (run_id, raw) => requests.approvalOf(run_id, payloadBytes(raw)),
+      submit: (run_id, raw, submitOptions) => agents.submit(run_id, raw, submitOptions),
+      respond: (run_id, raw, submitOptions) => agents.respond(run_id, raw, submitOptions),
+      report: (report) => reportAction({ engine, store }, report),
+      decide: async (request) => (await features.get('decisions')).decide(request),
+      agent: (run_id) => agents.find(run_id),
+      remoteAgents: remoteAgents({ agents, engine, ledger }),
+      nextTimer: async (run_id) => {
+        const timers = (await engine.peek(rootRunIdOf(run_id)))?.timers ?? [];
+        return timers.map(({ at }) => at).sort()[0] ?? null;
+      },
+      promote: async (promotion) => (await features.get('highRiskRuns')).promote(promotion),
+      export: async (bundle) => (await features.get('highRiskRuns')).export(bundle),
+      highRiskRun: async (run_id) => (await features.find('highRiskRuns'))?.find(run_id) ?? null,
+      approve: async (ballot) => (await features.get('ballots')).submit(ballot),
+      resolve: async (resolution) => (await features.get('ballots')).resolve(resolution),
+      readContent: (request) => readContent(reading, request),
+      readRequest: (request) => readRequest(reading, request),
+      recordReading: (request) => recordReading(reading, request),
+      replay: (run_id) => ledger.replay(run_id),
+      close: () => keepAlive(closeAll(opened)),
     };
-    const members = await openMembers(FEATURES, features, options);
-    const control = await openControl(state, options, { ...actions, members, requests: requestsOf(FEATURES), log });
+    control = await openControl(state, options, { turnpike, requests: requestsOf(FEATURES), log });
     opened.push(() => control?.close());
     runRecords.open();
     await replayPoints?.open((tree_id, work) => engine.inspect(tree_id, work));
     restarts?.open(engine);
-    return {
-      ...{ home, keys, state, exports: exportRootOf(options, state), recovery },
-      get failed() {
-        return engine.hasFailed;
-      },
-      restart: () => engine.restart(),
-      ...createReadiness({ components, reader, keys, externalHeadStore, options }),
-      upstreams: added.problems,
-      ...policyAccessOf(components),
-      control,
-      ...actions,
-      ...loopActionsOf(components),
-      submit: (run_id, raw, submitOptions) => agents.submit(run_id, raw, submitOptions),
-      respond: (run_id, raw, submitOptions) => agents.respond(run_id, raw, submitOptions),
-      agent: (run_id) => agents.find(run_id),
-      nextTimer: (run_id) => findNextTimer(components, run_id),
-      highRiskRun: async (run_id) => (await features.find('highRiskRuns'))?.find(run_id) ?? null,
-      ...members,
-      ledger: reader,
-      replay: (run_id) => reader.replay(run_id),
-      close: () => components.keepAlive(closeAll(opened)),
-    };
+    return turnpike;
   } catch (error) {
     await closeAll(opened).catch(() => undefined);
     throw error;
@@ -242,6 +264,30 @@ const otherRegistrations = async (
   { store }: StorageEnvironment,
   { registrations = NO_REGISTRATIONS }: TurnpikeOptions,
 ): Promise<Registrations> => (registrations === 'ledger' ? registrationsInLedger(store) : registrations);
+
+/**
+ * What observes the engine: the service log always, and telemetry only with its option. Imports it before the engine
+ * starts, so that it misses no event.
+ * @throws UsageError for telemetry without the feature
+ */
+async function openEngineObservation(
+  { telemetry, log = winstonLog('warn') }: Pick<TurnpikeOptions, 'telemetry' | 'log'>,
+  catalogue: Catalogue,
+): Promise<EngineObservation> {
+  if (telemetry === undefined) {
+    return {
+      log,
+      tickObserver: new RunLog({ log, catalogue }),
+      tracing: NO_TRACING,
+      effectObserver: null,
+      observeApprovals: () => undefined,
+    };
+  }
+  const observeEngine = findMember('observeEngine');
+  if (observeEngine === undefined) throw usageError('telemetry: this installation has no feature that observes');
+  const observe = await observeEngine();
+  return observe({ telemetry, log, catalogue });
+}
 
 /** @returns null if the home has no folder for the socket, or the options want none */
 async function openControl(
@@ -270,63 +316,11 @@ async function closeAll(opened: CloseStep[]): Promise<void> {
   if (errors.length > 0) throw errors[0];
 }
 
-/** The operations that the control socket offers too. */
-const agentActionsOf = ({
-  agents,
-  engine,
-  features,
-  ledger,
-}: TurnpikeComponents): Pick<Turnpike, 'startAgent' | 'promote' | 'export' | 'approve' | 'resolve'> => ({
-  startAgent: ({ key, ...agentOptions } = {}) =>
-    key === undefined
-      ? agents.start(agentOptions)
-      : startBoundRun({ agents, engine, ledger }, { ...agentOptions, key }),
-  promote: async (promotion) => (await features.get('highRiskRuns')).promote(promotion),
-  export: async (bundle) => (await features.get('highRiskRuns')).export(bundle),
-  approve: async (ballot) => (await features.get('ballots')).submit(ballot),
-  resolve: async (resolution) => (await features.get('ballots')).resolve(resolution),
-});
-
-const loopActionsOf = (parts: TurnpikeComponents): Pick<Turnpike, 'runAgent' | 'requests' | 'approvalOf'> => ({
-  runAgent: (agent, run, options = {}) =>
-    parts.keepAlive(parts.features.get('agentLoops').then((loops) => loops.run(agent, run, options))),
-  requests: (run_id) => new RunRequests(parts.engine, parts.clock).list(run_id),
-  approvalOf: (run_id, raw) => new RunRequests(parts.engine, parts.clock).approvalOf(run_id, payloadBytes(raw)),
-});
-
-/** What is decided here and executed by the caller. */
-const externalActionsOf = (
-  { engine, features }: TurnpikeComponents,
-  store: StorageEnvironment['store'],
-): Pick<Turnpike, 'decide' | 'report'> => ({
-  decide: async (request) => (await features.get('decisions')).decide(request),
-  report: (report) => reportAction({ engine, store }, report),
-});
-
-const contentAccessOf = (
-  environment: Parameters<typeof readRequest>[0],
-): Pick<Turnpike, 'readContent' | 'readRequest' | 'recordReading'> => ({
-  readContent: (request) => readContent(environment, request),
-  readRequest: (reading) => readRequest(environment, reading),
-  recordReading: (request) => recordReading(environment, request),
-});
-
-/** @returns the time of the earliest timer of the run's tree, or null */
-async function findNextTimer({ engine }: TurnpikeComponents, run_id: string): Promise<string | null> {
-  const timers = (await engine.peek(rootRunIdOf(run_id)))?.timers ?? [];
-  return timers.map(({ at }) => at).sort()[0] ?? null;
-}
-
-const policyAccessOf = ({ policyCache }: TurnpikeComponents): Pick<Turnpike, 'policy' | 'policyVersions'> => ({
-  policy: async () => (await policyCache.current()).policy,
-  policyVersions: async () => {
-    const { pins, machines } = await policyCache.current();
-    return policyVersions(pins, machines.hash_sha256);
-  },
-});
-
-/** Closes the store itself if it fails; once it has returned, `openTurnpikeIn` closes the store. */
-/** The environment that the options name. @throws like `openTurnpike` */
+/**
+ * The environment that the options name. Closes the store itself if it fails; once it has returned, `openTurnpikeIn`
+ * closes the store.
+ * @throws like `openTurnpike`
+ */
 export async function openEnvironment(options: TurnpikeOptions): Promise<StorageEnvironment> {
   try {
     checkOptions(options);
@@ -345,11 +339,16 @@ export async function openEnvironment(options: TurnpikeOptions): Promise<Storage
  * @throws UsageError USAGE
  */
 function checkOptions(options: TurnpikeOptions): void {
-  const { home, store, keys, state, sandbox } = options;
+  const { home, store, keys, state, sandbox, interpreter = DEFAULT_INTERPRETER, inspect } = options;
   if ((home === undefined) === (store === undefined)) throw usageError('openTurnpike takes either `home` or `store`');
   if (home !== undefined && (keys !== undefined || state !== undefined)) {
     throw usageError('`keys` and `state` go with `store`: a home has its own');
   }
   if (store !== undefined && sandbox === undefined) throw usageError('`store` needs `sandbox` as well');
-  checkInterpretation(options);
+  if (!INTERPRETERS.includes(interpreter)) {
+    throw usageError(`\`interpreter\` is one of ${INTERPRETERS.join(', ')}`);
+  }
+  if (inspect !== undefined && interpreter !== 'xstate') {
+    throw usageError("`inspect` needs `interpreter: 'xstate'` as well");
+  }
 }

@@ -2,6 +2,7 @@
 // come from a `StorageEnvironment`; `turnpike.ts` opens upstream servers and the control socket.
 
 import { resolve } from 'node:path';
+import { clearScratch } from '../sandbox/commands/command-scratch.js';
 import { commandRunner } from '../sandbox/commands/walled-command-runner.js';
 import { diskSpace } from '../system/files/file-disk-space.js';
 import { scheduleNextTurn, systemPace, keepProcessAlive } from '../system/system-pace.js';
@@ -14,9 +15,13 @@ import { sqliteHistoryCache } from '../stores/sqlite/sqlite-history-cache.js';
 import { systemClock, watchSystemClock } from '../system/system-clock.js';
 import type { Catalogue } from '../core/contract/policy/catalogue.js';
 import type { DecisionQuery } from '../core/contract/policy/decision-points.js';
+import type { ComparedRule, OverlayFact } from '../core/contract/policy/overlay.js';
+import { checkArchives } from '../core/ledger/verification/check-archives.js';
+import { checkExternalHead } from '../core/ledger/verification/check-external-head.js';
+import { omitUndefined } from '../core/omit-undefined.js';
 import { embeddedEngine } from '../engine/embedded.js';
 import { isShared, sharedEngine } from '../engine/shared.js';
-import type { EngineListener, EngineParts, TreeEngine } from '../engine/tree-engine.js';
+import type { EngineListener, TreeEngine } from '../engine/tree-engine.js';
 import { usageError } from '../core/errors.js';
 import type { Clock, ClockReading } from '../engine/ports/clock.js';
 import type { CommandRunner } from '../engine/ports/effects/command-runner.js';
@@ -25,8 +30,7 @@ import type { HistoryCache } from '../core/ledger/history-cache.js';
 import type { Ids } from '../engine/ports/ids.js';
 import type { Log } from '../engine/ports/log.js';
 import type { OverlaySource } from '../engine/ports/policy-sources.js';
-import type { KeepAlive, Pace } from '../engine/ports/pace.js';
-import type { Secrets } from '../core/contract/secrets.js';
+import type { KeepAlive } from '../engine/ports/pace.js';
 import { Agents } from '../runtime/agents/agents.js';
 import { AutomaticRestarts } from './automatic-restarts.js';
 import { BoundedCalls } from '../runtime/effects/bounded-calls.js';
@@ -35,11 +39,14 @@ import { httpDecisionService } from '../system/network/http-decision-service.js'
 import { EffectGateway } from './effect-gateway.js';
 import { FEATURES } from '../features/declare-features.js';
 import { RecordEffects } from '../runtime/effects/record-effects.js';
-import { ReplayPointRecorder, type ReplayPointRecorderOptions } from '../runtime/ledger/replay-point-recorder.js';
+import { ReplayPointRecorder } from '../runtime/ledger/replay-point-recorder.js';
+import { refuseCopied } from '../home/copy-marker.js';
 import { makeFolder } from '../home/home.js';
 import type { HomePaths, KeyFolder, LocalState, SandboxVolume } from '../home/home-paths.js';
-import { resolveInterpretation } from './interpretation.js';
-import { createLedgerChecks } from './ledger-checks.js';
+import { DEFAULT_INTERPRETER } from '../kernel/interpreter/default-interpreter.js';
+import { inertInspector } from '../kernel/interpreter/inert-inspector.js';
+import type { Interpretation } from '../kernel/interpreter/interpreter.js';
+import { personOf } from '../names/person-name.js';
 import type { EngineObservation } from '../runtime/engine-observation.js';
 import { readLedgerSigner } from '../home/ledger-key.js';
 import { FeatureParts } from './feature-parts.js';
@@ -50,7 +57,6 @@ import { StorageGuard, AdmittedEngine } from '../runtime/storage/storage-guard.j
 import { RunRecordWriter } from '../runtime/ledger/run-record-writer.js';
 import { shippedContract } from '../runtime/shipped-contract.js';
 import type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
-import { comparedOverlay, comparedRule } from './compared-overlay.js';
 
 /** How long a write to the history cache waits for a lock, in milliseconds. */
 const HISTORY_BUSY_MS = 20;
@@ -67,8 +73,6 @@ export interface TurnpikeComponents {
   readonly ledger: LedgerReader;
   readonly runRecords: RunRecordWriter;
   readonly history: HistoryCache | null;
-  /** The emergency overlay; undefined without a place for one. */
-  readonly overlay: OverlaySource | undefined;
   readonly replayPoints: ReplayPointRecorder | null;
   readonly restarts: AutomaticRestarts | null;
   readonly storage: StorageGuard;
@@ -77,7 +81,6 @@ export interface TurnpikeComponents {
   readonly ids: Ids;
   readonly clock: Clock;
   readonly log: Log;
-  readonly pace: Pace;
   readonly keepAlive: KeepAlive;
 }
 
@@ -96,8 +99,8 @@ export function wire(
   options: TurnpikeOptions,
   { opened, catalogue, observation }: WiringContext,
 ): TurnpikeComponents {
-  const { home, store, defer = scheduleNextTurn } = environment;
-  const { keys = home, state = home } = environment;
+  const { home, store, externalHeadStore, keys = home, state = home } = environment;
+  const { defer = scheduleNextTurn, snapshotEntries, pointEntries } = environment;
   const { pace = systemPace(), keepAlive = keepProcessAlive } = environment;
   const { clock = systemClock(), ids = nanoidIds() } = options;
   const { log, tickObserver, tracing, effectObserver } = observation;
@@ -106,7 +109,7 @@ export function wire(
   const records = new RecordEffects(store.records, options.targets ?? []);
   opened.push(() => records.close());
   const calls = new BoundedCalls(clock, new CallLog(log, (tree_id) => engine.peek(tree_id)));
-  const secrets = environment.secrets ?? createSecrets(keys);
+  const secrets = environment.secrets ?? (keys === null ? ephemeralKey() : sessionKey(keys.sessionKey));
   const commands = createCommandRunner(options, { home, keys, state }, log);
   const listeners: EngineListener[] = [];
   const features = new FeatureParts(
@@ -126,23 +129,32 @@ export function wire(
   opened.push(() => runRecords.close());
   const history = state === null ? null : sqliteHistoryCache(state.history, HISTORY_BUSY_MS);
   opened.push(() => history?.close());
-  const replayPoints = history === null ? null : createReplayPointRecorder(history, environment, { clock, log, defer });
+  const pointParts = { store, clock, log, defer, ...omitUndefined({ pointEntries }) };
+  const replayPoints = history === null ? null : new ReplayPointRecorder({ ...pointParts, cache: history });
   opened.push(() => replayPoints?.close());
   const restarts = options.restarts === 'automatic' ? new AutomaticRestarts(clock, log) : null;
   const readClock = options.clock === undefined ? watchSystemClock() : null;
-  const storage = createStorageGuard(environment, options, { clock, log });
+  const space = environment.space ?? (home === null ? null : diskSpace(home.reserve));
+  const storage = new StorageGuard({ options: options.storage ?? {}, space, clock, log });
+  // Right away if the disk is still low, as after a process that ended on a full disk.
+  storage.releaseReserveIfLow();
   const parts = { agents, storage, features, runRecords, replayPoints, restarts, log };
   listeners.push(...createListeners(parts, options));
-  const engineParts = { clock, log, effects, secrets, listeners, defer, replayPoints, overlay, tickObserver };
-  const beforeRecovery = storage.withReserve(createLedgerChecks(environment, records, log));
-  const engine = createEngine(environment, options, { ...engineParts, beforeRecovery, meter: storage });
+  const { engine: createEngine = isShared(store) ? sharedEngine : embeddedEngine } = environment;
+  const { liveTreesMax } = options;
+  const engine = createEngine({
+    ...{ store, externalHeadStore, clock, log, effects, secrets, listeners, defer, tickObserver, meter: storage },
+    interpretation: resolveInterpretation(options, log),
+    beforeRecovery: storage.withReserve(createLedgerChecks(environment, records, log)),
+    ...omitUndefined({ overlay, liveTreesMax, snapshotEntries, commitObserver: replayPoints ?? undefined }),
+  });
   opened.push(() => calls.abort());
   opened.push(() => engine.stop());
   opened.push(...features.abortSteps);
   opened.push(() => restarts?.close());
   const admitted = new AdmittedEngine(engine, storage);
   agents.attach(admitted);
-  const ledger = createReader(environment, { history, pace, overlay });
+  const ledger = new LedgerReader(store, externalHeadStore, { history, pace, ...omitUndefined({ overlay }) });
   const access: HostAccess = {
     ...{ engine: admitted, agents, store, ledger, policyCache, catalogue, calls, commands, secrets },
     ...{ ids, clock, pace, log, telemetry: tracing, decisionService: httpDecisionService },
@@ -150,49 +162,7 @@ export function wire(
     exports: exportRootOf(options, state),
     options: { ...options },
   };
-  return { ...parts, ledger, engine: admitted, policyCache, history, overlay, readClock, ids, clock, pace, keepAlive };
-}
-
-interface ReaderParts {
-  readonly history: HistoryCache | null;
-  readonly pace: Pace;
-  readonly overlay: OverlaySource | undefined;
-}
-
-const createReader = (
-  { store, externalHeadStore }: StorageEnvironment,
-  { history, pace, overlay }: ReaderParts,
-): LedgerReader =>
-  new LedgerReader(store, externalHeadStore, { history, pace, ...(overlay === undefined ? {} : { overlay }) });
-
-interface WiredEngineParts extends Omit<EngineParts, 'store' | 'externalHeadStore' | 'overlay' | 'commitObserver'> {
-  readonly overlay: OverlaySource | undefined;
-  readonly replayPoints: ReplayPointRecorder | null;
-}
-
-/** Creates the engine of the environment with the settings in `options`. */
-function createEngine(
-  { store, externalHeadStore, snapshotEntries, ...environment }: StorageEnvironment,
-  options: TurnpikeOptions,
-  { overlay, replayPoints, ...parts }: WiredEngineParts,
-): TreeEngine {
-  const { engine = isShared(store) ? sharedEngine : embeddedEngine } = environment;
-  return engine({
-    ...parts,
-    ...{ store, externalHeadStore, interpretation: resolveInterpretation(options, parts.log) },
-    ...(overlay === undefined ? {} : { overlay }),
-    ...(options.liveTreesMax === undefined ? {} : { liveTreesMax: options.liveTreesMax }),
-    ...(snapshotEntries === undefined ? {} : { snapshotEntries }),
-    ...(replayPoints === null ? {} : { commitObserver: replayPoints }),
-  });
-}
-
-function createReplayPointRecorder(
-  cache: HistoryCache,
-  { store, pointEntries }: StorageEnvironment,
-  parts: Pick<ReplayPointRecorderOptions, 'clock' | 'log' | 'defer'>,
-): ReplayPointRecorder {
-  return new ReplayPointRecorder({ store, cache, ...parts, ...(pointEntries === undefined ? {} : { pointEntries }) });
+  return { ...parts, ledger, engine: admitted, policyCache, history, readClock, ids, clock, keepAlive };
 }
 
 type ListenerParts = Pick<
@@ -238,21 +208,6 @@ const partListener = (part: PartEvents): EngineListener => ({
   onFailed: () => part.onEngineFailed?.(),
 });
 
-/** Releases the storage reserve right away if the disk is still low, as after a process that ended on a full disk. */
-function createStorageGuard(
-  { home, space }: StorageEnvironment,
-  { storage = {} }: TurnpikeOptions,
-  { clock, log }: { readonly clock: Clock; readonly log: Log },
-): StorageGuard {
-  const disk = space ?? (home === null ? null : diskSpace(home.reserve));
-  const guard = new StorageGuard({ options: storage, space: disk, clock, log });
-  guard.releaseReserveIfLow();
-  return guard;
-}
-
-const createSecrets = (keys: KeyFolder | null): Secrets =>
-  keys === null ? ephemeralKey() : sessionKey(keys.sessionKey);
-
 interface FolderParts {
   readonly home: HomePaths | null;
   readonly keys: KeyFolder | null;
@@ -270,6 +225,31 @@ function createOverlay({ overlay }: TurnpikeOptions, { home, keys, state }: Fold
   const isGiven = keys === null || state === null || (home === null && overlay !== undefined);
   if (!isGiven) return overlayFile(overlayFiles(state.overlay, keys.keys), comparedRule);
   return overlay === undefined ? undefined : comparedOverlay(overlay);
+}
+
+/**
+ * A rule with the person that it names (C87): the kernel compares persons, but has no Unicode tables. A name that
+ * cannot be compared has no person: no actor can act or vote under it or another spelling of it.
+ */
+function comparedRule(given: ComparedRule): ComparedRule {
+  const rule = { ...given };
+  delete rule.person;
+  const person = rule.actor_id === undefined ? 'empty' : personOf(rule.actor_id);
+  return typeof person === 'string' ? rule : { ...rule, person };
+}
+
+/** A source of the embedding service. Returns the same object for the same fact of the source. */
+function comparedOverlay(source: OverlaySource): OverlaySource {
+  const known = new WeakMap<OverlayFact, OverlayFact>();
+  return {
+    current: () => {
+      const fact = source.current();
+      if (fact === null || fact.epoch === null) return fact;
+      const made = known.get(fact) ?? { epoch: fact.epoch, rules: fact.rules.map(comparedRule) };
+      known.set(fact, made);
+      return made;
+    },
+  };
 }
 
 /** Runs the commands of specs in the sandbox. Without a sandbox directory, no command can start. */
@@ -296,4 +276,50 @@ function createSandbox(options: TurnpikeOptions, home: SandboxVolume | null): Sa
   if (root === undefined) throw usageError('`store` needs `sandbox` as well');
   makeFolder(root);
   return openSandbox({ root: resolve(root), unsafe: options.unsafe ?? false });
+}
+
+/**
+ * How the engine runs the machines of its trees. Only the first failure of an inspector is logged, because a broken
+ * inspector fails at every event.
+ */
+function resolveInterpretation(
+  { interpreter = DEFAULT_INTERPRETER, inspect }: Pick<TurnpikeOptions, 'interpreter' | 'inspect'>,
+  log: Log,
+): Interpretation {
+  if (interpreter !== 'xstate' || inspect === undefined) return { interpreter };
+  let reported = false;
+  const report = (error: unknown): void => {
+    if (reported) return;
+    reported = true;
+    log.warn('an inspector failed; runs continue, and later failures are not logged', { error });
+  };
+  return { interpreter, inspect: inertInspector(inspect, report) };
+}
+
+/** What an opening, and each restart, checks and prepares after the process becomes the writer and before recovery. */
+function createLedgerChecks(environment: StorageEnvironment, records: RecordEffects, log: Log): () => Promise<void> {
+  const { home, state = home, store, externalHeadStore } = environment;
+  let isStarted = false;
+  return async () => {
+    // Again, now that this process is the writer: a copy may have ended since the home was opened.
+    if (home !== null) refuseCopied(home.home);
+    await checkArchives(store, externalHeadStore);
+    await checkExternalHead(store, externalHeadStore, {
+      acceptMissing: !isStarted && environment.acceptMissingHead === true,
+    });
+    await records.open();
+    if ((await externalHeadStore.read()) === null) await writeFirstHead(environment, log);
+    if (!isStarted) await environment.signHeads?.();
+    isStarted = true;
+    // By now only this process uses the local state, and no effect runs: no command uses a scratch folder.
+    if (state !== null) await clearScratch(state.scratch, log);
+  };
+}
+
+/** An empty ledger has no head if its creation was interrupted. Any other ledger without one was accepted above. */
+async function writeFirstHead({ store, externalHeadStore }: StorageEnvironment, log: Log): Promise<void> {
+  const head = await store.head();
+  const { size, root } = head;
+  if (size > 0) log.warn('no head was stored on this machine: the head of the ledger is accepted', { size, root });
+  await externalHeadStore.write(head);
 }

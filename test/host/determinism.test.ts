@@ -17,7 +17,6 @@ const SESSION = [
 interface Recording {
   readonly texts: readonly string[];
   readonly responses: readonly string[];
-  readonly files: readonly string[];
 }
 
 /** Runs the session in a home of its own, and returns everything recorded and answered. */
@@ -29,7 +28,7 @@ async function record(reasoning: string): Promise<Recording> {
   const texts: string[] = [];
   for await (const { text } of bench.turnpike.ledger.log()) texts.push(text);
   await bench.close();
-  return { texts, responses, files: [] };
+  return { texts, responses };
 }
 
 /** Inode numbers differ between disks: they are facts of the environment, not decisions of the machines. */

@@ -14,7 +14,6 @@ const DAMAGED = [
   'features/decisions/decisions',
   'features/promotions/ballots',
   'features/promotions/high-risk-runs',
-  'host/readiness/readiness-reporter',
   'features/telemetry/engine-telemetry',
   'features/hooks/gate/hook-requests',
 ];
@@ -42,35 +41,23 @@ afterEach(async () => {
 });
 
 const starter = { actor: 'anna', role: 'ATTORNEY_ADMIN', case: 'case-local' };
-const CALLS: readonly (readonly [string, string, (turnpike: Turnpike) => Promise<unknown>])[] = [
+/** The module that each call needs. Calls of one part need the same. */
+const CALLS: readonly (readonly [string, (turnpike: Turnpike) => Promise<unknown>])[] = [
   [
-    'promote',
     'features/promotions/high-risk-runs',
     (turnpike) => turnpike.promote({ ...starter, ticket: 'T-1', target: 'notes', record: {} }),
   ],
+  ['features/promotions/high-risk-runs', (turnpike) => turnpike.highRiskRun('run_00000000.1')],
   [
-    'export',
-    'features/promotions/high-risk-runs',
-    (turnpike) => turnpike.export({ ...starter, reason: 'A test.', destination: 'bag' }),
-  ],
-  ['highRiskRun', 'features/promotions/high-risk-runs', (turnpike) => turnpike.highRiskRun('run_00000000.1')],
-  [
-    'approve',
     'features/promotions/ballots',
     (turnpike) => turnpike.approve({ ...starter, run: 'run_00000000.1', digests: [], decision: 'approve' }),
   ],
-  [
-    'resolve',
-    'features/promotions/ballots',
-    (turnpike) => turnpike.resolve({ ...starter, run: 'run_00000000.1', outcome: 'done' }),
-  ],
-  ['decide', 'features/decisions/decisions', (turnpike) => turnpike.decide({ ...starter, tool: 't', input: {} })],
-  ['readiness.report', 'host/readiness/readiness-reporter', (turnpike) => turnpike.readiness.report()],
+  ['features/decisions/decisions', (turnpike) => turnpike.decide({ ...starter, tool: 't', input: {} })],
 ];
 
-test.each(CALLS)('%s rejects, each time, and the Turnpike goes on', async (_name, damaged, call) => {
-  await expect(call(bench.turnpike)).rejects.toThrow(`${damaged} is damaged`);
-  await expect(call(bench.turnpike)).rejects.toThrow(`${damaged} is damaged`);
+test('a call that needs the module rejects, each time, and the Turnpike goes on', async () => {
+  for (const [damaged, call] of [...CALLS, ...CALLS])
+    await expect(call(bench.turnpike)).rejects.toThrow(`${damaged} is damaged`);
 });
 
 test('opening with telemetry rejects, and leaves the home closed', async () => {

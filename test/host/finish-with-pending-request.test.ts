@@ -77,7 +77,7 @@ describe('C96: finish_with_pending_request', () => {
     if (how === 'expire') bench.clock.advance(3_600_001);
     else await vote(run, how);
     expect(await run.submit(finish())).toMatchObject({ outcome: 'SUCCESS' });
-    const traces = (await bench.entries()).flatMap(({ type, body }) => (type === 'step_trace' ? [body.rule_id] : []));
+    const traces = (await bench.bodies('step_trace')).map(({ rule_id }) => rule_id);
     expect(traces).toEqual(['approval.required', 'finish.request_pending', null, null]);
   });
 

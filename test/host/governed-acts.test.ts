@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { OPERATOR_ACTS, type OperatorAction } from '../../src/core/contract/run/operator-act.js';
 import { Bench, type BenchOptions } from '../fixtures/bench.js';
+import { sized } from '../fixtures/campaign.js';
 import { proposal } from '../fixtures/tree.js';
 
 const HELD = 'case-held';
@@ -32,7 +33,7 @@ async function open(options: BenchOptions): Promise<void> {
 
 type Approved = { readonly approved?: string };
 
-/** How each act is requested, and how one sees that it was executed. */
+/** How each act is requested, and how one sees that it was executed. The first two: on a case, and on the ledger. */
 const ACTS: Readonly<
   Record<
     string,
@@ -50,17 +51,17 @@ const ACTS: Readonly<
     run: (case_id, more = {}) => bench.turnpike.erase({ ...OPERATOR, case: case_id, ...more }),
     wasExecuted: (case_id) => existsSync(join(bench.home, 'keys/cases', `${case_id}.1.erased`)),
   },
-  'rotation of a case key': {
-    action: 'ROTATE_KEYS',
-    hasCase: true,
-    run: (case_id, more = {}) => bench.turnpike.rotateCaseKeys({ ...OPERATOR, case: case_id, ...more }),
-    wasExecuted: (case_id) => existsSync(join(bench.home, 'keys/cases', `${case_id}.1.replaced`)),
-  },
   'rotation of the signing key': {
     action: 'ROTATE_KEYS',
     hasCase: false,
     run: (_, more = {}) => bench.turnpike.rotateLedgerKey({ ...OPERATOR, ...more }),
     wasExecuted: () => readdirSync(join(bench.home, 'keys')).includes('key-history.list'),
+  },
+  'rotation of a case key': {
+    action: 'ROTATE_KEYS',
+    hasCase: true,
+    run: (case_id, more = {}) => bench.turnpike.rotateCaseKeys({ ...OPERATOR, case: case_id, ...more }),
+    wasExecuted: (case_id) => existsSync(join(bench.home, 'keys/cases', `${case_id}.1.replaced`)),
   },
   archive: {
     action: 'ARCHIVE_LEDGER',
@@ -130,7 +131,7 @@ const withOperatorLane: NonNullable<BenchOptions['edit']> = (name, text) => {
 
 const approver = (actor: string) => ({ actor, role: 'ATTORNEY_ADMIN', decision: 'approve' as const });
 
-describe.each(Object.keys(ACTS))('C101: the %s', (name) => {
+describe.each(Object.keys(ACTS).slice(0, sized(2, 5)))('C101: the %s', (name) => {
   const { hasCase, run, wasExecuted } = ACTS[name]!;
   const case_id = hasCase ? HELD : '';
   const nothingHappened = (): void => expect(wasExecuted(case_id)).toBe(false);
@@ -166,7 +167,9 @@ describe.each(Object.keys(ACTS))('C101: the %s', (name) => {
     });
   }
 
-  test.each(['a condition', 'an approval rule'])('waits for a second person if %s asks for it', async (source) => {
+  // What asks for it is decided in one place for all acts.
+  const sources = name === 'erasure' ? ['a condition', 'an approval rule'] : ['an approval rule'];
+  test.each(sources)('waits for a second person if %s asks for it', async (source) => {
     const annotations = '@approvals("1")\n@approver_role("ATTORNEY_ADMIN")\n';
     const rule = `  - { for: ${subjectOf(name)}, approver_roles: [ATTORNEY_ADMIN], quorum: 1, expires_minutes: 60 }\n`;
     await open(

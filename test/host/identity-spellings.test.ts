@@ -1,7 +1,7 @@
 // One person under many spellings, against everything that names a person: conditions, counters, decision points, the
 // emergency overlay and votes. Closing the bench replays each ledger without any Unicode table.
 
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ApprovalBallot, ApprovalEntry } from '../../src/core/contract/run/approval.js';
 import { checkAgainstRequester } from '../../src/features/approvals/voter-identity.js';
 import { overlayVerdict } from '../../src/core/policy/authorize-run.js';
@@ -67,7 +67,7 @@ counters:
 
 let server: DecisionServer;
 let bench: Bench;
-beforeEach(async () => {
+beforeAll(async () => {
   server = await DecisionServer.start();
   const point = { name: 'x', protocol: 'authzen', url: server.url, actions: ['DELETE_FILE'], timeout_ms: 5_000 };
   const edit: NonNullable<BenchOptions['edit']> = (name, text) => {
@@ -76,7 +76,7 @@ beforeEach(async () => {
   };
   bench = await Bench.open({ edit, conditions: CONDITIONS, counters: COUNTERS });
 });
-afterEach(async () => {
+afterAll(async () => {
   await server.close();
   await bench.close();
 });
@@ -90,8 +90,9 @@ async function deniedFiles(spelling: Spelling, names: readonly string[]): Promis
   const found: Record<string, string | null> = {};
   for (const name of names) {
     await agent.submit(write(name));
-    const rules = (await bench.entries()).flatMap((entry) => (entry.type === 'step_trace' ? [entry.body.rule_id] : []));
-    found[name] = rules.at(-1) ?? null;
+    found[name] = null;
+    for await (const { type, body } of bench.turnpike.ledger.entries(agent.root_run_id))
+      if (type === 'step_trace') found[name] = body.rule_id ?? null;
   }
   await agent.end();
   return found;
@@ -99,6 +100,22 @@ async function deniedFiles(spelling: Spelling, names: readonly string[]): Promis
 
 const NAMES = ['named', 'spelled', 'body', 'person', 'group', 'only', 'members'];
 const FORBIDDEN = { named: 'named', spelled: 'spelled', body: 'in_body', person: 'person', group: 'group' };
+
+/** First, while no actor has written anything. */
+describe('counters over an actor', () => {
+  test('S4-31 C87: all spellings and look-alikes share one', async () => {
+    expect(await deniedFiles({ actor: 'anna' }, ['counted', 'a'])).toEqual({ counted: null, a: null });
+    for (const spelling of [...SAME, ...ALIKE])
+      expect([spelling, await deniedFiles(spelling, ['counted'])]).toEqual([spelling, { counted: 'twice' }]);
+    for (const spelling of OTHERS)
+      expect([spelling, await deniedFiles(spelling, ['counted'])]).toEqual([spelling, { counted: null }]);
+  });
+
+  test('C87: a name that can be read as two names has no value', async () => {
+    // Capital nu looks like N, and small nu like v.
+    expect(await deniedFiles({ actor: 'a\u039da' }, ['counted'])).toEqual({ counted: 'condition.error' });
+  });
+});
 
 describe('conditions', () => {
   test.each(titled(SAME))('S4-31 C87: %s is anna', async (_title, spelling) => {
@@ -115,21 +132,6 @@ describe('conditions', () => {
   test.each(titled(OTHERS))('%s is another person', async (_title, spelling) => {
     const nothing = { named: null, spelled: null, body: null, person: null, group: null };
     expect(await deniedFiles(spelling, NAMES)).toEqual({ ...nothing, only: 'only_person', members: 'only_group' });
-  });
-});
-
-describe('counters over an actor', () => {
-  test('S4-31 C87: all spellings and look-alikes share one', async () => {
-    expect(await deniedFiles({ actor: 'anna' }, ['counted', 'a'])).toEqual({ counted: null, a: null });
-    for (const spelling of [...SAME, ...ALIKE])
-      expect([spelling, await deniedFiles(spelling, ['counted'])]).toEqual([spelling, { counted: 'twice' }]);
-    for (const spelling of OTHERS)
-      expect([spelling, await deniedFiles(spelling, ['counted'])]).toEqual([spelling, { counted: null }]);
-  });
-
-  test('C87: a name that can be read as two names has no value', async () => {
-    // Capital nu looks like N, and small nu like v.
-    expect(await deniedFiles({ actor: 'a\u039da' }, ['counted'])).toEqual({ counted: 'condition.error' });
   });
 });
 

@@ -5,9 +5,7 @@ import { afterEach, expect, test } from '@jest/globals';
 import Type from 'typebox';
 import { overlayFiles } from '../../src/home/policy/overlay-file.js';
 import { writeOverlay } from '../../src/home/policy/overlay-writer.js';
-import type { AuditEvent } from '../../src/core/contract/run/audit-event.js';
 import type { StepResponse } from '../../src/core/contract/run/response.js';
-import type { StepTrace } from '../../src/core/contract/run/step-trace.js';
 import { ActionFailedError } from '../../src/core/errors.js';
 import { defineTool } from '../../src/runtime/effects/define-effects.js';
 import { findLifecycleFaults } from '../../src/kernel/replay/lifecycle-faults.js';
@@ -32,14 +30,6 @@ const charge = (amount: number): string =>
   JSON.stringify(proposal('CALL_TOOL', { tool: 'billing.charge', input: { amount } }));
 
 const outcomeOf = (response: StepResponse): string => ('outcome' in response ? response.outcome : '');
-
-async function audit(of: Bench): Promise<AuditEvent[]> {
-  return (await of.entries()).flatMap((entry) => (entry.type === 'audit_event' ? [entry.body] : []));
-}
-
-async function traces(of: Bench): Promise<StepTrace[]> {
-  return (await of.entries()).flatMap((entry) => (entry.type === 'step_trace' ? [entry.body] : []));
-}
 
 const closed = { additionalProperties: false } as const;
 const halfway = defineTool({
@@ -92,7 +82,7 @@ test('S4-30: a caller that names the version of its mapping is pinned to it, and
   expect(await torn.submit(charge(1))).toMatchObject({ outcome: 'DENIED' });
   const without = await bench.turnpike.startAgent(CASE_AGENT);
   expect(await without.submit(charge(1))).toMatchObject({ outcome: 'DENIED' });
-  expect((await traces(bench)).map(({ rule_id }) => rule_id)).toEqual([
+  expect((await bench.bodies('step_trace')).map(({ rule_id }) => rule_id)).toEqual([
     null,
     'scope.mismatch.coa_version',
     'scope.missing.coa_version',
@@ -109,7 +99,7 @@ test('a budget of the caller is spent by tool calls, tokens and steps, and an ex
   outcomes.push(outcomeOf(await agent.submit(think, { tokens: 1_000 })));
   outcomes.push(outcomeOf(await agent.submit(JSON.stringify(proposal('FINISH', { response: 'Done.' })))));
   expect(outcomes).toEqual(['SUCCESS', 'SUCCESS', 'DENIED', 'DENIED', 'SUCCESS']);
-  expect((await traces(bench)).map(({ cause, rule_id }) => [cause, rule_id])).toEqual([
+  expect((await bench.bodies('step_trace')).map(({ cause, rule_id }) => [cause, rule_id])).toEqual([
     [null, null],
     [null, null],
     ['BUDGET', 'budget.tool_calls'],
@@ -130,7 +120,7 @@ test('D7: an action that needs approval is denied until its exact request is app
     outcome: 'DENIED',
     error: { error_code: 'POLICY_VIOLATION', message: 'This needs an approval' },
   });
-  const required = (await audit(bench)).find(({ authz }) => authz?.rule_id === 'approval.required');
+  const required = (await bench.bodies('audit_event')).find(({ authz }) => authz?.rule_id === 'approval.required');
   const digest = required?.request_hash_sha256 ?? '';
   const vote = { run: agent.run_id, digests: [digest], decision: 'approve', role: 'ATTORNEY_ADMIN' } as const;
   expect(await turnpike.approve({ ...vote, actor: 'anna' })).toEqual([
@@ -143,7 +133,7 @@ test('D7: an action that needs approval is denied until its exact request is app
     { counted: false, rule_id: 'approval.consumed' },
   ]);
   expect(made.world.effects).toMatchObject([{ amount: 2_000 }]);
-  expect((await traces(bench)).map(({ rule_id }) => rule_id)).toEqual([
+  expect((await bench.bodies('step_trace')).map(({ rule_id }) => rule_id)).toEqual([
     'approval.required',
     'approval.required',
     null,
@@ -165,7 +155,7 @@ test('D1: an overlay rule affects a running tree at once, changes no pin, and ca
   await writeOverlay(files, { issued_at_utc, rules: () => [] });
   expect(await agent.submit(charge(3))).toMatchObject({ outcome: 'SUCCESS' });
   expect(made.world.effects.map(({ amount }) => amount)).toEqual([1, 3]);
-  const decisions = (await audit(bench)).filter(
+  const decisions = (await bench.bodies('audit_event')).filter(
     ({ action_type, run_id }) => action_type === 'authz_decision' && run_id.startsWith(`${agent.run_id}.`),
   );
   expect(
@@ -200,7 +190,7 @@ test('D8: an effect with an unknown outcome is not repeated until a person settl
   expect(await agent.submit(charge(7))).toMatchObject({ outcome: 'SUCCESS' });
   expect(made.world.effects.map(({ amount }) => amount)).toEqual([8, 7]);
   expect(await turnpike.ledger.run(run)).toMatchObject({ status: 'failed', error: { error_code: 'OUTCOME_UNKNOWN' } });
-  const resolved = (await audit(bench)).find(
+  const resolved = (await bench.bodies('audit_event')).find(
     ({ outcome_reason }) => outcome_reason === 'OUTCOME_RESOLVED:not_executed',
   );
   expect(resolved).toMatchObject({
@@ -245,7 +235,9 @@ test('D1 D7: a person whom the overlay has suspended cannot vote', async () => {
   const { keys, overlay } = homePaths(bench.home);
   const agent = await bench.turnpike.startAgent(CASE_AGENT);
   await agent.submit(charge(1));
-  const digest = (await audit(bench)).find(({ authz }) => authz?.rule_id === 'approval.required')?.request_hash_sha256;
+  const digest = (await bench.bodies('audit_event')).find(
+    ({ authz }) => authz?.rule_id === 'approval.required',
+  )?.request_hash_sha256;
   const rule = { rule_id: 'deny-1', reason: 'Her key was stolen.', actor_id: 'anna' };
   await writeOverlay(overlayFiles(overlay, keys), { issued_at_utc: '2026-01-01T00:00:00.000Z', rules: () => [rule] });
   const vote = { run: agent.run_id, digests: [digest ?? ''], decision: 'approve', role: 'ATTORNEY_ADMIN' } as const;

@@ -49,8 +49,7 @@ test('C19: under `replay` an identical payload gets the recorded response, is re
     const first = await agent.respond(read);
     bench.put('a.txt', 'second');
     expect(await agent.respond(read)).toBe(first);
-    const traces = (await bench.entries()).flatMap((entry) => (entry.type === 'step_trace' ? [entry.body] : []));
-    expect(traces).toMatchObject([
+    expect(await bench.bodies('step_trace')).toMatchObject([
       { step_index: 1, replay_of: null, outcome: 'SUCCESS' },
       { step_index: 2, replay_of: 1, outcome: 'SUCCESS', mediated_run_id: null },
     ]);
@@ -130,7 +129,7 @@ test('S4-29 C44: a policy without pins denies the run in `created` with UNPINNED
   withBench({ unpinned: true }, async (bench) => {
     const agent = await bench.turnpike.startAgent();
     await expect(agent.finished).resolves.toMatchObject({ state: 'denied', reason: 'pin.missing.lanes' });
-    const [created] = (await bench.entries()).flatMap((entry) => (entry.type === 'run_created' ? [entry.body] : []));
+    const [created] = await bench.bodies('run_created');
     expect(created?.policy_versions).toMatchObject({ lanes: 'UNPINNED', roles: 'UNPINNED', actions: 'UNPINNED' });
     await expect(agent.submit('{}')).rejects.toMatchObject({ code: 'RUN_ENDED' });
   }));

@@ -2,10 +2,8 @@
 
 import { afterEach, describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
-import type { AuditEvent } from '../../src/core/contract/run/audit-event.js';
 import { canonicalJson } from '../../src/core/contract/json.js';
 import { sha256 } from '../../src/core/contract/hash.js';
-import type { StepTrace } from '../../src/core/contract/run/step-trace.js';
 import { ActionFailedError, ActionNotExecutedError } from '../../src/core/errors.js';
 import { codeOf, defineAction, defineTool, type EffectContext } from '../../src/runtime/effects/define-effects.js';
 import { Bench, type BenchOptions } from '../fixtures/bench.js';
@@ -26,14 +24,6 @@ async function open(made: ReturnType<typeof service>, more: BenchOptions = {}): 
 
 const call = (tool: string, input: object): string => JSON.stringify(proposal('CALL_TOOL', { tool, input }));
 
-async function audit(of: Bench): Promise<AuditEvent[]> {
-  return (await of.entries()).flatMap((entry) => (entry.type === 'audit_event' ? [entry.body] : []));
-}
-
-async function lastTrace(of: Bench): Promise<StepTrace | undefined> {
-  return (await of.entries()).flatMap((entry) => (entry.type === 'step_trace' ? [entry.body] : [])).at(-1);
-}
-
 test('S4-14 S4-19 S4-40 S4-47: a tool is called in a tool_gateway run, with request and response hashes', async () => {
   const made = service();
   const { turnpike } = await open(made);
@@ -42,7 +32,7 @@ test('S4-14 S4-19 S4-40 S4-47: a tool is called in a tool_gateway run, with requ
   expect(response).toMatchObject({ outcome: 'SUCCESS', result: { receipt: 'r-5' } });
   const mediated = `${agent.run_id}.1`;
   expect(made.world.calls).toMatchObject([{ run_id: mediated, case_id: 'case-local', idempotency_key: mediated }]);
-  const [event] = (await audit(bench!)).filter(({ action_type }) => action_type === 'tool_call');
+  const [event] = (await bench!.bodies('audit_event')).filter(({ action_type }) => action_type === 'tool_call');
   const request = {
     action: 'CALL_TOOL',
     args: { tool: 'billing.charge', input: { amount: 5 } },
@@ -75,7 +65,7 @@ describe('S4-33: a tool that is not registered or not in the lane is denied, and
       outcome: 'DENIED',
       error: { error_code: 'POLICY_VIOLATION', message: 'This run is not allowed to do this' },
     });
-    expect(await lastTrace(bench!)).toMatchObject({ rule_id, phase_failed_at: 'AUTHORIZE' });
+    expect((await bench!.bodies('step_trace')).at(-1)).toMatchObject({ rule_id, phase_failed_at: 'AUTHORIZE' });
     expect(made.world.calls).toEqual([]);
     expect(ran).toBe(0);
   });

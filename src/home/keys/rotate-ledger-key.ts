@@ -135,26 +135,6 @@ async function replaceKey(parts: RotationParts, old: NoteSigner, by: RotationFac
   for (let slot = 0; slot < 2; slot += 1) await externalHeadStore.write({ size, root });
 }
 
-interface OpenParts extends Omit<RotationParts, 'keys'> {
-  readonly keys: KeyFolder | null;
-}
-
-/** Finishes the rotations of a ledger that was opened, which may have no key folder. @returns the next one */
-export async function openKeyRotations({ keys, ...parts }: OpenParts): Promise<KeyRotations> {
-  if (keys === null) return { rotateLedgerKey: () => Promise.reject(unsignedError('the option `keys`')) };
-  await finishRotations({ ...parts, keys });
-  return { rotateLedgerKey: (by) => rotateLedgerKey({ ...parts, keys }, by) };
-}
-
-/** The rotations of an open ledger. */
-export interface KeyRotations {
-  /**
-   * Replaces the key that signs the ledger. No other process may use its key folder, and no export may be running.
-   * @throws PolicyError without a key; UsageError; LedgerError
-   */
-  rotateLedgerKey(by: RotateKeyOptions): Promise<KeyRotation>;
-}
-
 /** Draws the new key. A draft of an interrupted rotation that never counted is destroyed. */
 function draftKey(old: NoteSigner, path: string): NoteSigner {
   shredFile(path);
@@ -260,7 +240,7 @@ function recordOf({ ledgerKey }: KeyFolder, rotation: KeyRotation): RotationReco
   };
 }
 
-const unsignedError = (path: string): PolicyError =>
+export const unsignedError = (path: string): PolicyError =>
   new PolicyError({ code: 'POLICY_UNREADABLE', message: `${path}: this ledger has no key, so none can be rotated` });
 
 const shortHistoryError = ({ privateKey }: KeyFolder['ledgerKey'], number: number): LedgerError =>

@@ -3,17 +3,15 @@
 //
 // The repository is untrusted (git-command.ts). Only the pins depend on the answers, and an uncertain pin denies.
 
-import { join, resolve } from 'node:path';
 import { sha256 } from '../../core/contract/hash.js';
-import type { AnyPolicyFile, Pin, PinProblem } from '../../core/contract/policy/pins.js';
-import type { LoadedPolicyFile, PolicySource } from '../../engine/ports/policy-sources.js';
+import type { PolicySource } from '../../engine/ports/policy-sources.js';
 import { readRegular } from '../../system/files/open-file.js';
 import { runGit as runGitCommand, type GitAnswer } from '../../system/git/git-command.js';
 import {
-  loadOptional,
+  folderPolicySource,
   POLICY_BYTES_MAX,
-  policyPaths,
-  readPolicyFile,
+  type FolderPins,
+  type PinResult,
   type PolicySourceOptions,
 } from './policy-files.js';
 
@@ -26,42 +24,18 @@ const SHALLOW_BYTES_MAX = 16_777_216;
  * shallow clone ends before the commit was found.
  * @throws UsageError for an invalid file name in the options
  */
-export function gitPolicySource(dir: string, options: PolicySourceOptions = {}): PolicySource {
-  const root = resolve(dir);
-  const paths = policyPaths(options);
+export const gitPolicySource = (dir: string, options: PolicySourceOptions = {}): PolicySource =>
+  folderPolicySource(dir, openGitPins, options);
+
+export async function openGitPins(root: string): Promise<FolderPins> {
+  const shallowCommits = await readShallowCommits(root);
   return {
-    async load() {
-      const shallowCommits = await readShallowCommits(root);
-      const load = async (name: AnyPolicyFile): Promise<LoadedPolicyFile> => {
-        const bytes = await readPolicyFile(root, paths[name]);
-        const pin =
-          shallowCommits === null
-            ? { problem: 'no_source' as const }
-            : await pinOf(root, paths[name], bytes, shallowCommits);
-        return { name, path: join(root, paths[name]), bytes, pin };
-      };
-      const [lanes, roles, actions] = await Promise.all([load('lanes'), load('roles'), load('actions')]);
-      // A deleted file must not lift what it forbids before the deletion is committed.
-      const isCommitted = async (path: string): Promise<boolean> =>
-        (await runGit(root, ['cat-file', '-e', `HEAD:./${path}`])).status === 'done';
-      return { lanes, roles, actions, ...(await loadOptional(root, paths, load, isCommitted)) };
-    },
+    pinOf: (path, bytes) =>
+      shallowCommits === null ? { problem: 'no_source' } : pinOf(root, path, bytes, shallowCommits),
+    // A deleted file must not lift what it forbids before the deletion is committed.
+    has: async (path) => (await runGit(root, ['cat-file', '-e', `HEAD:./${path}`])).status === 'done',
   };
 }
-
-/** One file of a contract folder, with its pin. @throws PolicyError as `load` does */
-export async function loadGitFile(
-  root: string,
-  path: string,
-): Promise<Pick<LoadedPolicyFile, 'path' | 'bytes' | 'pin'>> {
-  const shallowCommits = await readShallowCommits(root);
-  const bytes = await readPolicyFile(root, path);
-  const pin: PinResult =
-    shallowCommits === null ? { problem: 'no_source' } : await pinOf(root, path, bytes, shallowCommits);
-  return { path: join(root, path), bytes, pin };
-}
-
-type PinResult = Pin | { readonly problem: PinProblem };
 
 async function pinOf(
   root: string,

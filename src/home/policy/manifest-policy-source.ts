@@ -2,20 +2,20 @@
 // its SHA-256, which proves that the file is unchanged.
 
 import { createHash } from 'node:crypto';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { Check } from 'typebox/value';
 import { readJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
-import {
-  PinManifest,
-  type AcceptedCaution,
-  type Pin,
-  type PinProblem,
-  type AnyPolicyFile,
-} from '../../core/contract/policy/pins.js';
+import { PinManifest, type AcceptedCaution } from '../../core/contract/policy/pins.js';
 import { PolicyError } from '../../core/errors.js';
-import type { LoadedPolicyFile, PolicySource } from '../../engine/ports/policy-sources.js';
-import { loadOptional, policyPaths, readPolicyFile, type PolicySourceOptions } from './policy-files.js';
+import type { PolicySource } from '../../engine/ports/policy-sources.js';
+import {
+  folderPolicySource,
+  readPolicyFile,
+  type FolderPins,
+  type PinResult,
+  type PolicySourceOptions,
+} from './policy-files.js';
 
 /** The name of the manifest in the contract folder. */
 export const PIN_MANIFEST = 'pins.json';
@@ -26,40 +26,21 @@ export const PIN_MANIFEST = 'pins.json';
  * `load` also throws PolicyError POLICY_INVALID for an invalid manifest, or one that names a file twice.
  * @throws UsageError for an invalid file name in the options
  */
-export function manifestPolicySource(dir: string, options: PolicySourceOptions = {}): PolicySource {
-  const root = resolve(dir);
-  const paths = policyPaths(options);
-  return {
-    async load() {
-      const pinned = indexByPath(
-        root,
-        parseManifest(join(root, PIN_MANIFEST), await readPolicyFile(root, PIN_MANIFEST)),
-      );
-      const load = async (name: AnyPolicyFile): Promise<LoadedPolicyFile> => {
-        const bytes = await readPolicyFile(root, paths[name]);
-        return { name, path: join(root, paths[name]), bytes, pin: pinOf(pinned.get(paths[name]), bytes) };
-      };
-      const [lanes, roles, actions] = await Promise.all([load('lanes'), load('roles'), load('actions')]);
-      return { lanes, roles, actions, ...(await loadOptional(root, paths, load, (path) => pinned.has(path))) };
-    },
-  };
-}
+export const manifestPolicySource = (dir: string, options: PolicySourceOptions = {}): PolicySource =>
+  folderPolicySource(dir, openManifestPins, options);
 
-/** One file of a contract folder, with its pin. @throws PolicyError as `load` does */
-export async function loadManifestFile(
-  root: string,
-  path: string,
-): Promise<Pick<LoadedPolicyFile, 'path' | 'bytes' | 'pin'>> {
-  const pinned = indexByPath(root, parseManifest(join(root, PIN_MANIFEST), await readPolicyFile(root, PIN_MANIFEST)));
-  const bytes = await readPolicyFile(root, path);
-  return { path: join(root, path), bytes, pin: pinOf(pinned.get(path), bytes) };
+export async function openManifestPins(root: string): Promise<FolderPins> {
+  const { files } = await readManifest(root);
+  const pinned = new Map(files.map((file) => [file.path, file]));
+  if (pinned.size !== files.length) throw invalidManifestError(join(root, PIN_MANIFEST), 'names a file twice');
+  return { pinOf: (path, bytes) => pinOf(pinned.get(path), bytes), has: (path) => pinned.has(path) };
 }
 
 /** A policy file to be pinned; `path` is relative to the contract folder, with forward slashes. */
 export interface PinnableFile {
   readonly path: string;
   readonly bytes: Uint8Array;
-  readonly pin: Pin | { readonly problem: PinProblem };
+  readonly pin: PinResult;
 }
 
 /** The manifest for these files: the last commit of a file that is clean in Git, else the blob id of its bytes. */
@@ -79,7 +60,7 @@ export const pinManifest = (
 /** The cautions that the manifest of `dir` accepts; none if the manifest is missing or invalid. */
 export async function readAcceptedCautions(dir: string): Promise<readonly AcceptedCaution[]> {
   try {
-    return parseManifest(join(dir, PIN_MANIFEST), await readPolicyFile(dir, PIN_MANIFEST)).accepted ?? [];
+    return (await readManifest(dir)).accepted ?? [];
   } catch (error) {
     if (error instanceof PolicyError) return [];
     throw error;
@@ -90,25 +71,18 @@ export async function readAcceptedCautions(dir: string): Promise<readonly Accept
 export const gitBlobId = (bytes: Uint8Array): string =>
   createHash('sha1').update(`blob ${bytes.byteLength}\0`).update(bytes).digest('hex');
 
-type PinnedFile = PinManifest['files'][number];
+const invalidManifestError = (path: string, why: string): PolicyError =>
+  new PolicyError({ code: 'POLICY_INVALID', message: `${path} ${why}` });
 
-const invalidManifestError = (path: string, why: string, cause?: unknown): PolicyError =>
-  new PolicyError({ code: 'POLICY_INVALID', message: `${path} ${why}`, cause });
-
-function parseManifest(path: string, bytes: Uint8Array): PinManifest {
-  const value = readJson(bytes);
+async function readManifest(root: string): Promise<PinManifest> {
+  const path = join(root, PIN_MANIFEST);
+  const value = readJson(await readPolicyFile(root, PIN_MANIFEST));
   if (value === undefined) throw invalidManifestError(path, 'is not JSON');
   if (Check(PinManifest, value)) return value;
   throw invalidManifestError(path, 'is not a pin manifest; write a new one with `turnpike policy pin`');
 }
 
-function indexByPath(root: string, manifest: PinManifest): ReadonlyMap<string, PinnedFile> {
-  const files = new Map(manifest.files.map((file) => [file.path, file]));
-  if (files.size !== manifest.files.length) throw invalidManifestError(join(root, PIN_MANIFEST), 'names a file twice');
-  return files;
-}
-
-function pinOf(pinned: PinnedFile | undefined, bytes: Uint8Array): Pin | { readonly problem: PinProblem } {
+function pinOf(pinned: PinManifest['files'][number] | undefined, bytes: Uint8Array): PinResult {
   if (pinned === undefined) return { problem: 'not_in_manifest' };
   if (pinned.sha256 !== sha256(bytes)) return { problem: 'stale' };
   return { git_sha: pinned.git_sha, sha256: pinned.sha256, source: 'manifest' };

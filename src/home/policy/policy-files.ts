@@ -1,5 +1,5 @@
 import { lstat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import {
   OPTIONAL_FILE_KEYS,
   OPTIONAL_FILES,
@@ -7,6 +7,7 @@ import {
   type OptionalFiles,
 } from '../../core/contract/policy/pins.js';
 import { PolicyError, usageError } from '../../core/errors.js';
+import type { LoadedIdentities, LoadedPolicyFile, PolicySource } from '../../engine/ports/policy-sources.js';
 import { NotAFile, openRegular } from '../../system/files/open-file.js';
 
 /** Largest policy file, in bytes. The policy loader has the same limit; here it prevents reading a larger file. */
@@ -34,35 +35,58 @@ export function policyPaths({
   };
 }
 
-/** Whether something is at the path: only then it is read, so that what cannot be read is an error. */
-const isPresent = (dir: string, path: string): Promise<boolean> =>
+/** Whether something is at the path, readable or not: only then it is read, so that what cannot be read is an error. */
+export const isPresent = (dir: string, path: string): Promise<boolean> =>
   lstat(join(dir, path)).then(
     () => true,
     (error: unknown) => (error as NodeJS.ErrnoException).code !== 'ENOENT',
   );
 
-/**
- * Loads the optional files that are present.
- * @param isPinned whether the version of a path is pinned: then a missing file must not lift what it forbids
- * @throws PolicyError POLICY_UNREADABLE if a pinned file is missing
- */
-export async function loadOptional<T>(
-  root: string,
-  paths: Readonly<Record<AnyPolicyFile, string>>,
-  load: (name: AnyPolicyFile) => Promise<T>,
-  isPinned: (path: string) => boolean | Promise<boolean>,
-): Promise<OptionalFiles<T>> {
-  const files: { -readonly [K in keyof OptionalFiles<T>]: OptionalFiles<T>[K] } = {};
-  for (const name of OPTIONAL_FILE_KEYS) {
-    if (await isPresent(root, paths[name])) files[name] = await load(name);
-    else if (await isPinned(paths[name])) throw missingError(root, paths[name]);
-  }
-  return files;
+/** The pin of a file, or why it has none. */
+export type PinResult = LoadedPolicyFile['pin'];
+
+/** The pins of a contract folder, as they are when they are opened. Paths are relative to the folder. */
+export interface FolderPins {
+  pinOf(path: string, bytes: Uint8Array): PinResult | Promise<PinResult>;
+  /** Whether the version of a path is pinned: then a missing file must not lift what it forbids. */
+  has(path: string): boolean | Promise<boolean>;
 }
 
-/** The error for a file whose version is pinned, and which is missing. */
-const missingError = (dir: string, path: string): PolicyError =>
-  unreadableError(join(dir, path), 'is pinned, but missing');
+/**
+ * Policies of the contract folder `dir` (`<dir>/policy/*.yaml`), whose pins each load opens anew.
+ * @throws UsageError for an invalid file name in the options
+ */
+export function folderPolicySource(
+  dir: string,
+  openPins: (root: string) => Promise<FolderPins>,
+  options: PolicySourceOptions,
+): PolicySource {
+  const root = resolve(dir);
+  const paths = policyPaths(options);
+  return {
+    async load() {
+      const pins = await openPins(root);
+      const load = async (name: AnyPolicyFile): Promise<LoadedPolicyFile> => ({
+        name,
+        ...(await loadPinned(root, paths[name], pins)),
+      });
+      const [lanes, roles, actions] = await Promise.all([load('lanes'), load('roles'), load('actions')]);
+      const optional: { -readonly [K in keyof OptionalFiles<LoadedPolicyFile>]: LoadedPolicyFile } = {};
+      for (const name of OPTIONAL_FILE_KEYS) {
+        const path = paths[name];
+        if (await isPresent(root, path)) optional[name] = await load(name);
+        else if (await pins.has(path)) throw unreadableError(join(root, path), 'is pinned, but missing');
+      }
+      return { lanes, roles, actions, ...optional };
+    },
+  };
+}
+
+/** One file of a contract folder, with its pin. @throws PolicyError as `load` does */
+export async function loadPinned(root: string, path: string, pins: FolderPins): Promise<LoadedIdentities> {
+  const bytes = await readPolicyFile(root, path);
+  return { path: join(root, path), bytes, pin: await pins.pinOf(path, bytes) };
+}
 
 /** Reads a file below `dir`. @throws PolicyError POLICY_UNREADABLE, also if it is not a regular file */
 export async function readPolicyFile(dir: string, path: string): Promise<Uint8Array> {

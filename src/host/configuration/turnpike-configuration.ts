@@ -7,10 +7,8 @@ import { errorCode } from '../../system/error-code.js';
 import { usageError } from '../../core/errors.js';
 import { INTERPRETERS } from '../../kernel/interpreter/interpreter.js';
 import type { TurnpikeOptions } from '../turnpike-options.js';
-import { mergeConfiguration, type Configuration } from './configuration.js';
-import type { ConfigurationFile } from './configuration-document.js';
-import type { Environment } from './configuration-environment.js';
-import { VARIABLE_PREFIX, type ConfigurationKey } from './configuration-key.js';
+import { mergeConfiguration, type Configuration, type ConfigurationFile, type Environment } from './configuration.js';
+import { keyText, VARIABLE_PREFIX, type ConfigurationKey } from './configuration-key.js';
 
 /** The name of the file that is read by default, in the working directory. */
 export const CONFIGURATION_FILE = 'turnpike.yaml';
@@ -140,10 +138,9 @@ const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.me
 /** The values of `TURNPIKE_KEYS` as options. */
 export function toTurnpikeOptions({ values }: Configuration): ConfiguredOptions {
   const [options, storage]: [Record<string, unknown>, Record<string, unknown>] = [{}, {}];
-  for (const { section, name } of TURNPIKE_KEYS) {
-    const found = values.get(section === null ? name : `${section}.${name}`);
-    if (found === undefined) continue;
-    (section === null ? options : storage)[toCamelCase(name)] = found.value;
+  for (const key of TURNPIKE_KEYS) {
+    const found = values.get(keyText(key));
+    if (found !== undefined) (key.section === null ? options : storage)[toCamelCase(key.name)] = found.value;
   }
   return { ...options, ...(Object.keys(storage).length === 0 ? {} : { storage }) };
 }

@@ -6,36 +6,22 @@ import type { TraceCarrier } from '../../core/contract/trace-context.js';
 import { InvariantError, LedgerError, RunError } from '../../core/errors.js';
 import { omitUndefined } from '../../core/omit-undefined.js';
 import type { AgentRun, RunEnding, SubmitOptions } from '../../runtime/agents/agent-run.js';
-import type { ActionReport } from '../../runtime/agents/action-reports.js';
-import type { ActionDecision, DecisionRequest } from '../../runtime/agents/decision-request.js';
-import type { ApprovedRequest } from '../../runtime/ledger/pending-approvals.js';
 import { splitLines } from './split-lines.js';
-import type { ReadRequestOptions } from '../../runtime/content/read-content.js';
 import {
   asInstance,
   CONTROL_OPERATIONS,
   ControlResponse,
+  fromWireError,
   parseMessage,
   RESPONSE_BYTES_MAX,
-  type ControlAgentOptions,
   type ControlOperation,
   type RequestMembersOf,
   type ResultOf,
 } from './control-messages.js';
-import type { ControlledOperations } from './control-session.js';
-import { fromWireError } from './control-errors.js';
-import type { EraseOptions, ErasureReport } from '../../runtime/ledger/erase-case.js';
+import type { ControlledOperations } from './control-server.js';
 import { createDeferred, ignoreRejection, type DeferredPromise } from '../../runtime/deferred.js';
-import type {
-  Ballot,
-  BallotResult,
-  ExportOptions,
-  HighRiskRun,
-  PromoteOptions,
-  Resolution,
-} from '../../runtime/high-risk-options.js';
+import type { HighRiskRun } from '../../runtime/high-risk-options.js';
 import { payloadBytes } from '../../runtime/agents/caller-input.js';
-import type { RemoteAgents } from '../../runtime/agents/remote-agents.js';
 import type { RequestMembers, RequestSender } from '../../runtime/host-feature.js';
 
 /** Interval of pings, in milliseconds: the server closes a silent connection. */
@@ -72,24 +58,50 @@ export class ControlClient implements ControlledOperations, RequestSender {
     }
   }
 
-  /**
-   * Starts an agent run in the other process, attached to this connection.
-   * @throws what `startAgent` throws; RunError CLOSED if the other process is gone
-   */
-  async startAgent(options: ControlAgentOptions): Promise<AgentRun> {
-    const started = await this.#callWithTimeout('start_agent', { contract: this.#contract, options });
-    const { ending, ...ids } = started;
+  /** Starts an agent run in the other process, attached to this connection. */
+  readonly startAgent: ControlledOperations['startAgent'] = async (options) => {
+    const { ending, ...ids } = await this.#callWithTimeout('start_agent', { contract: this.#contract, options });
     return this.#createHandle(ids, ending);
-  }
+  };
 
-  readonly remoteAgents: RemoteAgents = {
-    start: async ({ scope, trace, ...rest }) => {
-      const options = { ...rest, ...traceMember(trace), ...scopeMember(scope), link: 'remote' as const };
+  /**
+   * Starts a promotion in the other process. It continues when this connection closes. Without the response timeout:
+   * that process first searches the content that the run would carry over.
+   */
+  readonly promote: ControlledOperations['promote'] = async (options) =>
+    this.#follow(await this.#call('promote', { contract: this.#contract, options: withoutTrace(options) }));
+
+  /** Starts an export like a promotion. The destination must be an absolute path. */
+  readonly export: ControlledOperations['export'] = async (options) =>
+    this.#follow(await this.#call('export', { contract: this.#contract, options: withoutTrace(options) }));
+
+  /** Submits a person's ballot. The runs that it releases continue in the other process. */
+  readonly approve: ControlledOperations['approve'] = async (ballot) => (await this.#call('vote', { ballot })).results;
+
+  readonly resolve: ControlledOperations['resolve'] = async (resolution) => {
+    await this.#call('resolve', { resolution });
+  };
+
+  readonly decide: ControlledOperations['decide'] = (request) =>
+    this.#call('decide', { contract: this.#contract, request });
+
+  readonly report: ControlledOperations['report'] = async (report) => {
+    await this.#call('report', { report });
+  };
+
+  readonly readRequest: ControlledOperations['readRequest'] = async (reading) =>
+    (await this.#call('read_request', { reading })).request;
+
+  readonly erase: ControlledOperations['erase'] = (erasure) => this.#call('erase', { erasure });
+
+  readonly remoteAgents: ControlledOperations['remoteAgents'] = {
+    start: async ({ trace, ...rest }) => {
+      const options = { ...rest, ...traceMember(trace), link: 'remote' as const };
       const { run_id, ending } = await this.#callWithTimeout('start_agent', { contract: this.#contract, options });
       return { run_id, ending };
     },
     findKeyed: async (owner) => (await this.#call('find_keyed', { owner })).found,
-    findInput: async (places) => (await this.#call('find_input', { places: [...places] })).found,
+    findInput: async (places) => (await this.#call('find_input', { places })).found,
     find: async (run_id) => (await this.#call('find_remote', { run_id })).found,
     submit: async (run_id, raw, options) => {
       const { response } = await this.#call('submit_remote', { run_id, ...encodeProposal(raw, options) });
@@ -100,59 +112,12 @@ export class ControlClient implements ControlledOperations, RequestSender {
     },
   };
 
-  /** Starts a promotion in the other process. It continues when this connection closes. */
-  promote(options: PromoteOptions): Promise<HighRiskRun> {
-    const { scope, sources, confidentiality, ...rest } = withoutTrace(options);
-    const lists = omitUndefined({
-      sources: sources && [...sources],
-      confidentiality: confidentiality && [...confidentiality],
-    });
-    return this.#startHighRisk('promote', { ...rest, ...scopeMember(scope), ...lists });
-  }
-
-  /** Starts an export like a promotion. The destination must be an absolute path. */
-  export(options: ExportOptions): Promise<HighRiskRun> {
-    const { scope, ...rest } = withoutTrace(options);
-    return this.#startHighRisk('export', { ...rest, ...scopeMember(scope) });
-  }
-
-  /** Submits a person's ballot. The runs that it releases continue in the other process. */
-  async approve(ballot: Ballot): Promise<readonly BallotResult[]> {
-    return (await this.#call('vote', { ballot: { ...ballot, digests: [...ballot.digests] } })).results;
-  }
-
-  async resolve(resolution: Resolution): Promise<void> {
-    await this.#call('resolve', { resolution });
-  }
-
-  decide(request: DecisionRequest): Promise<ActionDecision> {
-    return this.#call('decide', { contract: this.#contract, request });
-  }
-
-  async report(report: ActionReport): Promise<void> {
-    await this.#call('report', { report });
-  }
-
-  async readRequest(reading: ReadRequestOptions): Promise<ApprovedRequest | null> {
-    return (await this.#call('read_request', { reading })).request;
-  }
-
-  erase(erasure: EraseOptions): Promise<ErasureReport> {
-    return this.#call('erase', { erasure });
-  }
-
   /** Closes the connection. The other process interrupts agent runs of this connection that have not ended. */
   async close(): Promise<void> {
     await this.#connection.end();
   }
 
-  /** Without the response timeout: the other process first searches the content that the run would carry over. */
-  async #startHighRisk<Op extends 'promote' | 'export'>(
-    op: Op,
-    options: RequestMembersOf<Op>['options'],
-  ): Promise<HighRiskRun> {
-    const started = await this.#call(op, { contract: this.#contract, options } as RequestMembersOf<Op>);
-    const { ending, ...ids } = started;
+  #follow({ ending, ...ids }: ResultOf<'promote'>): HighRiskRun {
     return { ...ids, finished: this.#trackEnding(ids.run_id, ending).promise };
   }
 
@@ -179,16 +144,13 @@ export class ControlClient implements ControlledOperations, RequestSender {
   /** The end of a run: already known, or requested. */
   #trackEnding(run_id: string, ended: RunEnding | null): DeferredPromise<RunEnding> {
     const finished = ignoreRejection(createDeferred<RunEnding>());
-    if (ended === null) this.#awaitEnding(run_id, finished);
-    else finished.resolve(ended);
+    if (ended === null) {
+      this.#call('finished', { run_id }).then(
+        (ending) => finished.resolve(ending),
+        (error: unknown) => finished.reject(error),
+      );
+    } else finished.resolve(ended);
     return finished;
-  }
-
-  #awaitEnding(run_id: string, finished: DeferredPromise<RunEnding>): void {
-    this.#call('finished', { run_id }).then(
-      (ending) => finished.resolve(ending),
-      (error: unknown) => finished.reject(error),
-    );
   }
 
   /** Sends a request that needs no work there: a timeout means that the process is gone. */
@@ -250,9 +212,6 @@ const withoutTrace = <T extends { readonly trace?: TraceCarrier }>(options: T): 
 /** The other process needs no more than `traceparent`. */
 const traceMember = (trace: TraceCarrier | undefined) =>
   trace === undefined ? {} : { trace: { traceparent: trace.traceparent } };
-
-const scopeMember = (scope: Readonly<Record<string, string>> | undefined) =>
-  scope === undefined ? {} : { scope: { ...scope } };
 
 function encodeProposal(raw: string | Uint8Array, { inputId, trace }: SubmitOptions = {}) {
   const payload = Buffer.from(payloadBytes(raw)).toString('base64');

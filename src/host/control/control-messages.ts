@@ -3,7 +3,7 @@
 // Still, each message is parsed strictly and validated against its schema.
 
 import { isUtf8 } from 'node:buffer';
-import Type, { type Static, type TProperties, type TSchema } from 'typebox';
+import Type, { type Static, type TArrayOptions, type TProperties, type TSchema } from 'typebox';
 import { ApprovalBallot } from '../../core/contract/run/approval.js';
 import { BudgetLimits } from '../../core/contract/run/budget.js';
 import { AGENT_LINKS, ResolveInput } from '../../core/contract/run/entry.js';
@@ -15,7 +15,15 @@ import { EXPOSURES } from '../../core/contract/run/response.js';
 import { TERMINAL_STATES } from '../../core/contract/run/run-context.js';
 import { closed, Nullable, OneOf, RunId, Sha256, TaxonomyVersions } from '../../core/contract/shapes.js';
 import { isConforming } from '../../core/contract/validators.js';
-import { WireError } from './control-errors.js';
+import {
+  CodedError,
+  InvariantError,
+  LedgerError,
+  PolicyError,
+  RunError,
+  SandboxError,
+  UsageError,
+} from '../../core/errors.js';
 import { PAYLOAD_BYTES_CEILING } from '../../runtime/agents/caller-input.js';
 import { INPUT_PLACES_MAX } from '../../runtime/agents/remote-agents.js';
 import { OPERATOR_FIELDS } from '../../runtime/operator-acts.js';
@@ -35,6 +43,8 @@ const Contract = Nullable(Type.String({ maxLength: 8_192 }));
 /** The trace context of the caller. */
 const Trace = Type.Optional(Type.Object({ traceparent: Type.String({ maxLength: 256 }) }, closed));
 const Scope = Type.Optional(Type.Record(Type.String(), Type.String()));
+const List = <T extends TSchema>(item: T, options?: TArrayOptions) =>
+  Type.Unsafe<readonly Static<T>[]>(Type.Array(item, options ?? {}));
 /** The schema of the record's target, or of the tool, is known only to the other process. */
 const RecordObject = Type.Unsafe<JsonObject>(Type.Object({}, { additionalProperties: true }));
 
@@ -70,7 +80,7 @@ const KeyOwner = Type.Object(
   },
   closed,
 );
-const InputPlaces = Type.Array(Type.Object({ run_id: RunId, inputId: InputId }, closed), {
+const InputPlaces = List(Type.Object({ run_id: RunId, inputId: InputId }, closed), {
   maxItems: INPUT_PLACES_MAX,
 });
 
@@ -98,10 +108,8 @@ const PromoteOptions = Type.Object(
     target: Text,
     mode: Type.Optional(OneOf(WRITE_MODES)),
     record: RecordObject,
-    sources: Type.Optional(Type.Array(Sha256, { maxItems: 63 })),
-    confidentiality: Type.Optional(
-      Type.Array(OneOf(CONFIDENTIALITY_FLAGS), { maxItems: CONFIDENTIALITY_FLAGS.length }),
-    ),
+    sources: Type.Optional(List(Sha256, { maxItems: 63 })),
+    confidentiality: Type.Optional(List(OneOf(CONFIDENTIALITY_FLAGS), { maxItems: CONFIDENTIALITY_FLAGS.length })),
   },
   closed,
 );
@@ -117,7 +125,8 @@ const ExportOptions = Type.Object(
   closed,
 );
 const { digests, decision } = ApprovalBallot.properties;
-const Ballot = Type.Object({ run: RunId, digests, decision, ...personFields }, closed);
+const Digests = Type.Unsafe<readonly string[]>(digests);
+const Ballot = Type.Object({ run: RunId, digests: Digests, decision, ...personFields }, closed);
 const { outcome, note } = ResolveInput.properties;
 const Resolution = Type.Object({ run: RunId, outcome, ...personFields, note: Type.Optional(note) }, closed);
 const DecisionRequest = Type.Object(
@@ -220,7 +229,7 @@ export const CONTROL_OPERATIONS = {
   promote: operation({ contract: Contract, options: PromoteOptions }, StartedHighRiskRun),
   export: operation({ contract: Contract, options: ExportOptions }, StartedHighRiskRun),
   // The pinned policy of the run's tree decides about ballots and resolutions.
-  vote: operation({ ballot: Ballot }, Type.Object({ results: Type.Array(BallotResult) }, closed)),
+  vote: operation({ ballot: Ballot }, Type.Object({ results: List(BallotResult) }, closed)),
   resolve: operation({ resolution: Resolution }, EmptyResult),
   decide: operation({ contract: Contract, request: DecisionRequest }, Decision),
   report: operation({ report: ActionReport }, EmptyResult),
@@ -241,6 +250,10 @@ export type ResultOf<Op extends ControlOperation> = Static<Operations[Op]['resul
 export const RequestEnvelope = Type.Object({ id: Id, op: Type.String() }, { additionalProperties: true });
 export type RequestEnvelope = Static<typeof RequestEnvelope>;
 
+/** An error by its code and message. The receiver creates it anew, of its original class. */
+const WireError = Type.Object({ code: Type.String({ maxLength: 80 }), message: Type.String() }, closed);
+type WireError = Static<typeof WireError>;
+
 export const ControlResponse = Type.Union([
   Type.Object({ id: Id, ok: Type.Literal(true), result: Type.Unknown() }, closed),
   /** The id is null if the request could not be parsed; then the connection is closed. */
@@ -259,8 +272,24 @@ export function parseMessage<T extends TSchema>(schema: T, line: Uint8Array): St
 export const asInstance = <T extends TSchema>(schema: T, value: unknown): Static<T> | null =>
   isConforming(schema, value) ? (value as Static<T>) : null;
 
-/** The bytes of a payload, or null where the text is not their base64. */
-export function decodePayload(text: string): Uint8Array | null {
-  const bytes = Buffer.from(text, 'base64');
-  return bytes.toString('base64') === text ? bytes : null;
+/** The classes of errors that keep their code and message, each with its codes. */
+const ERROR_CLASSES: readonly (readonly [codes: RegExp, Class: ErrorClass])[] = [
+  [/^LEDGER_/, LedgerError],
+  [/^POLICY_/, PolicyError],
+  [/^USAGE$/, UsageError],
+  [/^(?:UNSUPPORTED_PLATFORM|SANDBOX_UNUSABLE)$/, SandboxError],
+  [/^(?!INVARIANT$)/, RunError],
+];
+type ErrorClass = new (options: { readonly code: never; readonly message: string }) => CodedError;
+
+/** The wire form of an error. An error of another class stays in the log of its process. */
+export const toWireError = (error: unknown): WireError =>
+  error instanceof CodedError && ERROR_CLASSES.some(([, Class]) => error instanceof Class)
+    ? { code: String(error.code), message: error.message }
+    : { code: 'INVARIANT', message: 'the process that has this home failed to answer: see its log' };
+
+/** The received error, of its original class. */
+export function fromWireError({ code, message }: WireError): CodedError {
+  const found = ERROR_CLASSES.find(([codes]) => codes.test(code));
+  return found === undefined ? new InvariantError(message) : new found[1]({ code: code as never, message });
 }

@@ -45,7 +45,7 @@ export async function runAgentCommand(args: AgentArguments, payloads: Payloads, 
 async function submitPayloads(args: AgentArguments, payloads: Payloads, io: Io): Promise<ExitCode> {
   const options = agentOptionsOf(args);
   const work = async (home: HomeAccess): Promise<ProposalLoopResult> => {
-    const agent = await home.startAgent(options);
+    const agent = await home.turnpike.startAgent(options);
     const result = await new ProposalLoop(agent, payloads, io).run();
     await printEnding(result, args.values.json, io);
     return result;

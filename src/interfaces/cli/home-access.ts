@@ -8,9 +8,9 @@ import type { Registrations } from '../../core/contract/policy/catalogue.js';
 import { UPSTREAMS_FILE } from '../../core/contract/policy/upstreams.js';
 import { LedgerError, usageError } from '../../core/errors.js';
 import { FEATURES } from '../../features/declare-features.js';
-import { pickMembers, remoteMembers } from '../../host/added-members.js';
+import { remoteMembers } from '../../host/feature-parts.js';
 import { connectControl } from '../../host/control/control-client.js';
-import type { ControlledOperations } from '../../host/control/control-session.js';
+import type { ControlledOperations } from '../../host/control/control-server.js';
 import { requireHome, type HomePaths } from '../../home/home.js';
 import type { ProgressReporter } from '../../engine/ports/progress.js';
 import type { Telemetry } from '../../engine/ports/telemetry.js';
@@ -35,9 +35,11 @@ import { countText } from './text/terminal.js';
 const CONNECT_TRIES = 50;
 const RETRY_MS = 100;
 
-/** The operations of a home, in this process or through its owner. */
-export interface HomeAccess extends AddedMembers, ControlledOperations {
-  /** Null if another process owns the home: runs started there continue there. */
+/** A home that a command uses, in this process or through its owner. */
+export interface HomeAccess {
+  /** The operations of the home. Runs that they start in another process continue there. */
+  readonly turnpike: AddedMembers & ControlledOperations;
+  /** Null if another process owns the home. */
   readonly localTurnpike: Turnpike | null;
   /** Sends requests of features to the process that owns the home. Null if this process owns it. */
   readonly owner: RequestSender | null;
@@ -203,11 +205,7 @@ async function openLocally(location: HomeLocation, io: Io): Promise<HomeAccess> 
     );
   }
   return {
-    localTurnpike: turnpike,
-    owner: null,
-    worker,
-    ...operationsOf(turnpike),
-    ...pickMembers(FEATURES, turnpike),
+    ...{ turnpike, localTurnpike: turnpike, owner: null, worker },
     close: async () => {
       await waitForOtherCommands(turnpike, io);
       await turnpike.close();
@@ -234,37 +232,19 @@ async function connectToOwner({ home, contract }: HomeLocation): Promise<HomeAcc
   const chosen = contract.isChosen ? contractFolder(contract.path) : null;
   const client = await connectControl(home.control, chosen);
   if (client === null) return null;
-  const ready = await client.isReady().catch(async (error: unknown) => {
-    await client.close();
-    throw error;
-  });
-  if (!ready) {
-    await client.close();
-    return null;
+  let isReady = false;
+  try {
+    isReady = await client.isReady();
+  } finally {
+    if (!isReady) await client.close();
   }
+  if (!isReady) return null;
   return {
-    localTurnpike: null,
-    owner: client,
-    worker: null,
-    ...operationsOf(client),
-    ...remoteMembers(FEATURES, client, chosen),
+    turnpike: Object.assign(client, remoteMembers(FEATURES, client, chosen)),
+    ...{ localTurnpike: null, owner: client, worker: null },
     close: () => client.close(),
   };
 }
-
-/** The operations of a Turnpike or of the process that owns the home, without their other members. */
-const operationsOf = (owner: ControlledOperations): ControlledOperations => ({
-  startAgent: (options) => owner.startAgent(options),
-  promote: (options) => owner.promote(options),
-  export: (options) => owner.export(options),
-  approve: (ballot) => owner.approve(ballot),
-  readRequest: (reading) => owner.readRequest(reading),
-  resolve: (resolution) => owner.resolve(resolution),
-  decide: (request) => owner.decide(request),
-  report: (report) => owner.report(report),
-  erase: (erasure) => owner.erase(erasure),
-  remoteAgents: owner.remoteAgents,
-});
 
 /**
  * Other commands may be working through this process. Ending now would interrupt their runs, so this waits for them.

@@ -9,7 +9,7 @@ export {
   type MintedToken,
   type TokenGrant,
 } from '../../stores/keys/token-file.js';
-export { identitiesSource } from '../../home/policy/home-identities.js';
+export { identitiesSource } from '../../home/policy/home-policy.js';
 export type { IdentitiesSource, LoadedIdentities } from '../../engine/ports/policy-sources.js';
 export type { LoginOptions, OidcIssuerOptions } from '../../engine/ports/identity-provider.js';
 export type { IdentityOptions } from '../service/identity-service.js';

@@ -10,7 +10,7 @@ import type { IdentityService } from '../service/identity-service.js';
 import { createIdentity } from './create-identity.js';
 import { hostForUrl } from '../mcp/serve-http.js';
 import type { Log } from '../../engine/ports/log.js';
-import type { ReadinessCheck } from '../../host/readiness/readiness-reporter.js';
+import type { ReadinessCheck } from '../../host/readiness/readiness.js';
 import type { Turnpike } from '../../host/turnpike.js';
 import { serveAdmin, type AdminAddress, type AdminServer } from './admin/serve-admin.js';
 import { startHttpServer, type HttpServer } from './http-server.js';

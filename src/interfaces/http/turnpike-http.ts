@@ -11,7 +11,7 @@ import type { Clock } from '../../engine/ports/clock.js';
 import type { ClusterDirectory } from '../../engine/ports/ledger/cluster.js';
 import type { Log } from '../../engine/ports/log.js';
 import type { Principal, TokenBook } from '../../engine/ports/token-book.js';
-import { addDatabaseCheck } from '../../host/readiness/database-check.js';
+import { addDatabaseCheck } from '../../host/readiness/turnpike-readiness.js';
 import type { Turnpike } from '../../host/turnpike.js';
 import { AdmissionController } from '../admission/admission-controller.js';
 import type { AdmissionOptions } from '../admission/admission-limits.js';

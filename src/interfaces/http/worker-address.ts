@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import type { ClusterDirectory, ClusterWorker } from '../../engine/ports/ledger/cluster.js';
 import type { Clock } from '../../engine/ports/clock.js';
-import { canServeLater } from '../../host/readiness/database-check.js';
+import { canServeLater } from '../../host/readiness/turnpike-readiness.js';
 import { rootRunIdOf } from '../../core/contract/run/run-context.js';
 import { createRefusal, type Refusal } from '../service/problems.js';
 import type { InspectionService } from './http-service.js';

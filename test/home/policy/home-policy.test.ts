@@ -54,14 +54,6 @@ describe('C45 D19 the pin from a manifest', () => {
     expect((await pins(manifestPolicySource(folder))).roles).toEqual({ problem: 'not_in_manifest' });
   });
 
-  test('D20 covers the configured actions file', async () => {
-    contractFolder(folder);
-    write(folder, 'actions.coding', 'coding: 1\n');
-    put(manifest(...FILES, 'actions.coding'));
-    const source = manifestPolicySource(folder, { actions: 'actions.coding.yaml' });
-    expect((await pins(source)).actions).toMatchObject({ sha256: sha256('coding: 1\n') });
-  });
-
   test.each([
     ['is not JSON', '{'],
     ['is not UTF-8', Buffer.from([0x22, 0xff, 0x22])],
@@ -150,7 +142,6 @@ describe('an unreadable policy file is POLICY_UNREADABLE', () => {
     ['is in a missing folder', (path) => rmSync(dirname(path), { recursive: true })],
   ])('because it %s', async (_what, spoil) => {
     spoil(join(contractFolder(folder), 'policy', 'roles.yaml'));
-    await expect(gitPolicySource(folder).load()).rejects.toMatchObject({ code: 'POLICY_UNREADABLE' });
     await expect(policySource(folder).load()).rejects.toMatchObject({ code: 'POLICY_UNREADABLE' });
   });
 
@@ -163,8 +154,6 @@ describe('an unreadable policy file is POLICY_UNREADABLE', () => {
 test.each(['../secrets.yaml', 'a/b.yaml', '', '-x', '.hidden', '/etc/passwd'])(
   'only a plain name is accepted for the actions file: "%s"',
   (actions) => {
-    for (const source of [gitPolicySource, manifestPolicySource, policySource]) {
-      expect(() => source(folder, { actions })).toThrow(expect.objectContaining({ code: 'USAGE' }));
-    }
+    expect(() => policySource(folder, { actions })).toThrow(expect.objectContaining({ code: 'USAGE' }));
   },
 );

@@ -76,9 +76,6 @@ const open = async (more: BenchOptions = {}): Promise<void> => {
   bench = await Bench.open({ edit: refundEdit, conditions: CONDITIONS, counters: COUNTERS, tools, clock, ...more });
 };
 
-const lastRule = async (): Promise<string | null | undefined> =>
-  (await bench.entries()).flatMap((entry) => (entry.type === 'step_trace' ? [entry.body.rule_id] : [])).at(-1);
-
 /** The facts of all decisions. */
 const counted = async (): Promise<readonly CounterFact[]> =>
   (await bench.entries()).flatMap(({ type, body }) =>
@@ -92,7 +89,7 @@ describe('a daily limit of a case', () => {
     for (const amount of [5_000, 5_000, 5_000, 4_000])
       expect(await agent.submit(refund(amount))).toMatchObject({ outcome: 'SUCCESS' });
     expect(await agent.submit(refund(1_001))).toMatchObject({ outcome: 'DENIED' });
-    expect(await lastRule()).toBe('daily_limit');
+    expect(await bench.lastRule()).toBe('daily_limit');
     expect(await agent.submit(refund(1_000))).toMatchObject({ outcome: 'SUCCESS' });
     expect((await counted()).map(({ used }) => used)).toEqual([0, 5_000, 10_000, 15_000, 19_000, 19_000]);
     expect((await counted())[0]).toEqual({
@@ -138,7 +135,7 @@ describe('a daily limit of a case', () => {
     const agent = await bench.turnpike.startAgent({ ...AGENT, link: 'remote', key: 'refunds' });
     await agent.submit(refund(6_000));
     const { turnpike } = bench;
-    const [request] = await pending();
+    const [request] = await bench.pendingApprovals();
     for (const actor of ['anna', 'berta'])
       await turnpike.approve({
         run: agent.run_id,
@@ -150,7 +147,7 @@ describe('a daily limit of a case', () => {
     const other = await turnpike.startAgent(AGENT);
     for (let i = 0; i < 3; i += 1) await other.submit(refund(5_000));
     expect(await agent.submit(refund(6_000))).toMatchObject({ outcome: 'DENIED' });
-    expect(await lastRule()).toBe('daily_limit');
+    expect(await bench.lastRule()).toBe('daily_limit');
     expect(paid).toEqual([5_000, 5_000, 5_000]);
   });
 });
@@ -226,7 +223,7 @@ describe('an action that the caller executes', () => {
     }
     await decide(5_000);
     expect(await decide(1)).toMatchObject({ decision: false });
-    expect(await lastRule()).toBe('daily_limit');
+    expect(await bench.lastRule()).toBe('daily_limit');
     expect((await counted()).map(({ used }) => used)).toEqual([0, 5_000, 10_000, 15_000, 20_000]);
   });
 });
@@ -239,14 +236,7 @@ describe('what cannot be counted is denied', () => {
     await open();
     const agent = await bench.turnpike.startAgent(AGENT);
     expect(await agent.submit(request)).toMatchObject({ outcome: 'DENIED' });
-    expect(await lastRule()).toBe('condition.error');
+    expect(await bench.lastRule()).toBe('condition.error');
     expect(paid).toEqual([]);
   });
 });
-
-async function pending() {
-  const found = [];
-  const now = new Date(bench.clock.now()).toISOString();
-  for await (const one of bench.turnpike.ledger.approvals(now)) found.push(one);
-  return found;
-}

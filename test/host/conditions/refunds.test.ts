@@ -3,7 +3,6 @@
 
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { isWithheld, type Artifact } from '../../../src/core/contract/artifact-ref.js';
-import type { StepTrace } from '../../../src/core/contract/run/step-trace.js';
 import { engineVersion } from '../../../src/features/conditions/cedar.js';
 import { LedgerReader } from '../../../src/runtime/ledger/ledger-reader.js';
 import { rootRunIdOf } from '../../../src/core/contract/run/run-context.js';
@@ -53,21 +52,8 @@ const open = async (conditions = CONDITIONS, more: BenchOptions = {}): Promise<v
   bench = await Bench.open({ edit: refundEdit, conditions, tools: [refund], ...more });
 };
 
-async function traces(): Promise<readonly StepTrace[]> {
-  return (await bench.entries()).flatMap((entry) => (entry.type === 'step_trace' ? [entry.body] : []));
-}
-
-const lastRule = async (): Promise<string | null | undefined> => (await traces()).at(-1)?.rule_id;
-
-async function pending() {
-  const found = [];
-  const now = new Date(bench.clock.now()).toISOString();
-  for await (const one of bench.turnpike.ledger.approvals(now)) found.push(one);
-  return found;
-}
-
 async function vote({ run_id }: { readonly run_id: string }, who: Voter): Promise<string | undefined> {
-  const [{ digest } = { digest: '' }] = await pending();
+  const [{ digest } = { digest: '' }] = await bench.pendingApprovals();
   const ballot = { run: run_id, digests: [digest], decision: 'approve', ...who } as const;
   return (await bench.turnpike.approve(ballot))[0]?.rule_id;
 }
@@ -85,7 +71,7 @@ describe('the amount of a refund decides', () => {
     const response = await agent.submit(refundCall(5_001));
     expect(response).toMatchObject({ outcome: 'DENIED', error: { error_code: 'POLICY_VIOLATION' } });
     expect(JSON.stringify(response)).not.toMatch(/refund_limit|by hand/);
-    expect(await lastRule()).toBe('refund_limit');
+    expect(await bench.lastRule()).toBe('refund_limit');
     expect(refunds).toEqual([]);
   });
 
@@ -93,8 +79,8 @@ describe('the amount of a refund decides', () => {
     await open();
     const agent = await bench.turnpike.startAgent({ ...AGENT, link: 'remote', key: 'refunds' });
     expect(await agent.submit(refundCall(500))).toMatchObject({ outcome: 'DENIED' });
-    expect(await lastRule()).toBe('approval.required');
-    const [request] = await pending();
+    expect(await bench.lastRule()).toBe('approval.required');
+    const [request] = await bench.pendingApprovals();
     expect(request).toMatchObject({
       quorum: 2,
       approver_roles: ['ATTORNEY_ADMIN'],
@@ -111,7 +97,7 @@ describe('the amount of a refund decides', () => {
     expect(await again.submit(refundCall(500))).toMatchObject({ outcome: 'SUCCESS', result: { receipt: 'r-500' } });
     expect(refunds).toEqual([{ key: expect.any(String), amount: 500 }]);
     expect(await again.submit(refundCall(500))).toMatchObject({ outcome: 'DENIED' });
-    expect(await lastRule()).toBe('approval.consumed');
+    expect(await bench.lastRule()).toBe('approval.consumed');
   });
 
   test('a condition is decided again when the approval is used', async () => {
@@ -121,7 +107,7 @@ describe('the amount of a refund decides', () => {
     expect([await vote(agent, ANNA), await vote(agent, BERTA)]).toEqual(['approval.accepted', 'approval.granted']);
     bench.clock.advance(600_000);
     expect(await agent.submit(refundCall(500))).toMatchObject({ outcome: 'DENIED' });
-    expect(await lastRule()).toBe('closing_time');
+    expect(await bench.lastRule()).toBe('closing_time');
     expect(refunds).toEqual([]);
   });
 
@@ -129,7 +115,7 @@ describe('the amount of a refund decides', () => {
     await open(CONDITIONS, { clock: new ManualClock('2026-01-05T08:00:00.000Z') });
     const agent = await bench.turnpike.startAgent({ ...AGENT, link: 'remote' });
     await agent.submit(refundCall(500));
-    const [request] = await pending();
+    const [request] = await bench.pendingApprovals();
     expect(request?.expires_at).toMatch(/^2026-01-05T08:30:0/);
   });
 });
@@ -150,7 +136,7 @@ forbid (principal, action in Action::"CALL_TOOL", resource) when { context has a
     const agent = await bench.turnpike.startAgent({ ...AGENT, link: 'remote' });
     await agent.submit(refundCall(15));
     await agent.submit(refundCall(25));
-    const [first, second] = await pending();
+    const [first, second] = await bench.pendingApprovals();
     expect(first).toMatchObject({ quorum: 1, approver_roles: ['ATTORNEY_ADMIN', 'REVIEWER'] });
     expect(second).toMatchObject({ quorum: 3, approver_roles: ['ATTORNEY_ADMIN'] });
     const minutes = (Date.parse(second!.expires_at) - Date.parse(second!.requested_at)) / 60_000;
@@ -165,8 +151,8 @@ forbid (principal, action in Action::"CALL_TOOL", resource) when { context has a
     );
     const agent = await bench.turnpike.startAgent(AGENT);
     await agent.submit(refundCall(25));
-    expect(await lastRule()).toBe('condition.no_approver');
-    expect(await pending()).toEqual([]);
+    expect(await bench.lastRule()).toBe('condition.no_approver');
+    expect(await bench.pendingApprovals()).toEqual([]);
   });
 
   test('and an approval rule: both must hold', async () => {
@@ -177,7 +163,7 @@ forbid (principal, action in Action::"CALL_TOOL", resource) when { context has a
     const agent = await bench.turnpike.startAgent({ ...AGENT, link: 'remote' });
     await agent.submit(refundCall(5));
     await agent.submit(refundCall(25));
-    expect(await pending()).toMatchObject([
+    expect(await bench.pendingApprovals()).toMatchObject([
       { quorum: 2, approver_roles: ['ATTORNEY_ADMIN', 'REVIEWER'] },
       { quorum: 2, approver_roles: ['ATTORNEY_ADMIN'], conditions: [{ id: 'a', message: null }] },
     ]);
@@ -203,7 +189,7 @@ describe('paths', () => {
     const agent = await bench.turnpike.startAgent(FILES);
     for (const path of ['/sandbox/.env.txt', '/sandbox/a/.env.md', '/sandbox/.git/hooks/a.txt']) {
       expect([path, await agent.submit(write(path))]).toMatchObject([path, { outcome: 'DENIED' }]);
-      expect([path, await lastRule()]).toEqual([path, 'secret_files']);
+      expect([path, await bench.lastRule()]).toEqual([path, 'secret_files']);
     }
     for (const path of ['/sandbox/env.txt', '/sandbox/.gitignore.txt', '/sandbox/git.md']) {
       expect([path, await agent.submit(write(path))]).toMatchObject([path, { outcome: 'SUCCESS' }]);
@@ -216,7 +202,7 @@ describe('paths', () => {
     await agent.submit(write('/sandbox/a.txt'));
     const rename = { source: '/sandbox/a.txt', destination: '/sandbox/.env.txt' };
     await agent.submit(JSON.stringify(proposal('RENAME_FILE', rename)));
-    expect(await lastRule()).toBe('secret_files');
+    expect(await bench.lastRule()).toBe('secret_files');
   });
 });
 
@@ -229,7 +215,7 @@ when { context has args.amount && context.args.amount * 9223372036854775807 < 0 
     const agent = await bench.turnpike.startAgent(AGENT);
     expect(await agent.submit(refundCall(1))).toMatchObject({ outcome: 'SUCCESS' });
     expect(await agent.submit(refundCall(2))).toMatchObject({ outcome: 'DENIED' });
-    expect(await lastRule()).toBe('condition.error');
+    expect(await bench.lastRule()).toBe('condition.error');
   });
 });
 

@@ -1,7 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { ReadinessReporter } from '../../../src/host/readiness/readiness-reporter.js';
-import { Readiness } from '../../../src/host/readiness/readiness.js';
+import { Readiness, type ReadinessCheck } from '../../../src/host/readiness/readiness.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 
 interface Line {
@@ -10,49 +9,89 @@ interface Line {
   readonly fields: unknown;
 }
 
-/** @param failures how many times the reporter cannot be loaded */
-function open({ failures = 0, standardNames = [] as readonly string[] } = {}) {
+function open(...checks: readonly ReadinessCheck[]) {
   const lines: Line[] = [];
   const clock = new ManualClock();
   const at = (level: string) => (message: string, fields?: unknown) => void lines.push({ level, message, fields });
   const log = { info: at('info'), warn: at('warn'), error: at('error') };
-  const opened = { times: 0 };
-  const readiness = new Readiness({
-    standardNames,
-    openReporter: (added) => {
-      opened.times += 1;
-      if (opened.times <= failures) return Promise.reject(new Error('the module is missing'));
-      return Promise.resolve(new ReadinessReporter({ standard: [], added, clock, log }));
-    },
-    clock,
-    log,
-  });
-  return { readiness, clock, lines, opened };
+  return { readiness: new Readiness({ standard: checks, clock, log }), clock, lines };
 }
 
-test('the first report loads what runs the checks, and concurrent callers share one report', async () => {
-  const { readiness, opened } = open();
-  let runs = 0;
-  readiness.add({ name: 'one', run: () => ((runs += 1), null) });
-  expect([readiness.has('one'), opened.times]).toEqual([true, 0]);
-  const report = readiness.report();
-  expect(readiness.report()).toBe(report);
-  expect(await report).toEqual({ isReady: true, checks: [{ name: 'one', reason: null }] });
-  await readiness.report();
-  expect([runs, opened.times]).toEqual([2, 1]);
+test('is ready if every check holds, and reports the reason of each that does not', async () => {
+  let reason: string | null = null;
+  const { readiness } = open({ name: 'one', run: () => null }, { name: 'two', run: () => Promise.resolve(reason) });
+  expect(await readiness.report()).toEqual({
+    isReady: true,
+    checks: [
+      { name: 'one', reason: null },
+      { name: 'two', reason: null },
+    ],
+  });
+  reason = 'it is broken';
+  expect(await readiness.report()).toMatchObject({ isReady: false, checks: [{}, { reason: 'it is broken' }] });
 });
 
-test('a report rejects if the checks cannot be loaded, and the next one loads them', async () => {
-  const { readiness } = open({ failures: 1 });
-  await expect(readiness.report()).rejects.toThrow('the module is missing');
-  expect(await readiness.report()).toEqual({ isReady: true, checks: [] });
+test('a check that throws fails with a constant reason, and only the log has the error', async () => {
+  const error = new Error('secret /path');
+  const reject = (): Promise<null> => Promise.reject(error);
+  const { readiness, lines } = open({ name: 'own', run: reject, thrown: 'a constant' }, { name: 'none', run: reject });
+  const { checks } = await readiness.report();
+  expect(checks).toEqual([
+    { name: 'own', reason: 'a constant' },
+    { name: 'none', reason: 'the check failed: see the log' },
+  ]);
+  expect(lines.filter(({ message }) => message === 'a readiness check failed')).toEqual([
+    { level: 'error', message: 'a readiness check failed', fields: { check: 'own', error } },
+    { level: 'error', message: 'a readiness check failed', fields: { check: 'none', error } },
+  ]);
+});
+
+test('a check that does not answer fails after two seconds, and delays no other process', async () => {
+  const { readiness, clock } = open({ name: 'hangs', run: () => new Promise(() => undefined) });
+  const report = readiness.report();
+  clock.advance(2_000);
+  expect((await report).checks).toEqual([{ name: 'hangs', reason: 'no answer within 2 s' }]);
+});
+
+test('a check that does not answer is not begun again: a thread or a connection may wait for each run of it', async () => {
+  let runs = 0;
+  let answer: (reason: null) => void = () => undefined;
+  const { readiness, clock } = open({
+    name: 'hangs',
+    run: () => {
+      runs += 1;
+      return new Promise((resolve) => (answer = resolve));
+    },
+  });
+  for (let n = 0; n < 3; n += 1) {
+    const report = readiness.report();
+    clock.advance(2_000);
+    expect((await report).checks).toEqual([{ name: 'hangs', reason: 'no answer within 2 s' }]);
+  }
+  expect(runs).toBe(1);
+  const report = readiness.report();
+  answer(null);
+  expect((await report).isReady).toBe(true);
+  const next = readiness.report();
+  expect(runs).toBe(2);
+  answer(null);
+  expect((await next).isReady).toBe(true);
+});
+
+test('concurrent callers share one report', async () => {
+  let runs = 0;
+  const { readiness } = open({ name: 'one', run: () => ((runs += 1), null) });
+  const report = readiness.report();
+  expect(readiness.report()).toBe(report);
+  await report;
+  await readiness.report();
+  expect(runs).toBe(2);
 });
 
 test('a watch logs each change without a request for a report, until it ends', async () => {
-  const { readiness, clock, lines } = open();
   let reason: string | null = null;
   let runs = 0;
-  readiness.add({
+  const { readiness, clock, lines } = open({
     name: 'disk',
     run: () => {
       runs += 1;
@@ -80,26 +119,17 @@ test('a watch logs each change without a request for a report, until it ends', a
   expect(clock.timers).toBe(0);
 });
 
-test('a watch logs that the checks cannot be loaded, and goes on', async () => {
-  const { readiness, clock, lines } = open({ failures: 1 });
-  const end = readiness.watch();
-  clock.advance(5_000);
-  while (clock.timers === 0) await nextTurn();
-  expect(lines).toMatchObject([{ level: 'error', message: 'the readiness checks cannot be loaded' }]);
-  let runs = 0;
-  readiness.add({ name: 'own', run: () => ((runs += 1), null) });
-  clock.advance(5_000);
-  while (runs === 0) await nextTurn();
-  end();
-});
-
-test('refuses a malformed name and one that is taken, also by a standard check, and removes a check', async () => {
-  const { readiness } = open({ standardNames: ['disk'] });
+test('refuses a malformed name and one that is taken, and runs an added check after the standard ones until it is removed', async () => {
+  const { readiness } = open({ name: 'disk', run: () => null });
   const remove = readiness.add({ name: 'one', run: () => 'no' });
   expect(() => readiness.add({ name: 'one', run: () => null })).toThrow('there is a readiness check one already');
   expect(() => readiness.add({ name: 'disk', run: () => null })).toThrow('there is a readiness check disk already');
   expect(readiness.has('disk')).toBe(true);
   expect(() => readiness.add({ name: 'a b', run: () => null })).toThrow('lower-case letters');
+  expect(await namesOf(readiness)).toEqual(['disk', 'one']);
   remove();
-  expect(await readiness.report()).toEqual({ isReady: true, checks: [] });
+  expect(await namesOf(readiness)).toEqual(['disk']);
 });
+
+const namesOf = async (readiness: Readiness): Promise<readonly string[]> =>
+  (await readiness.report()).checks.map(({ name }) => name);

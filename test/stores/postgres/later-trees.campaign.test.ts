@@ -104,7 +104,7 @@ campaign('run trees of a later version', () => {
       const tree_id = run_id.split('.')[0] ?? '';
       const earlier = await openWorker(place);
       const cluster = openPostgresCluster({ url: place.url, schema: place.schema });
-      const { addDatabaseCheck } = await import('../../../src/host/readiness/database-check.js');
+      const { addDatabaseCheck } = await import('../../../src/host/readiness/turnpike-readiness.js');
       addDatabaseCheck(earlier, cluster, '1.0.0');
       const reasons = async () =>
         (await earlier.readiness.report()).checks.filter(

@@ -55,7 +55,7 @@ const decide: CliCommand = defineCommand({
       const decided: EvaluationResult[] = [];
       for (const evaluation of evaluations) {
         const call = { ...toToolCall(evaluation), actor: evaluation.subject.id, ...caller };
-        decided.push(toEvaluationResult(await home.decide(call)));
+        decided.push(toEvaluationResult(await home.turnpike.decide(call)));
       }
       return decided;
     });
@@ -116,7 +116,7 @@ const runsReport: CliCommand = defineCommand({
     const [run = ''] = args.operands;
     const { outcome: status, result: file, json } = args.values;
     const result = file === undefined ? {} : { result: await readResult(file, args, io) };
-    await withHomeAccess(args, io, (home) => home.report({ run, status, ...result }));
+    await withHomeAccess(args, io, ({ turnpike }) => turnpike.report({ run, status, ...result }));
     const text = json ? jsonLine({ run, outcome: status }) : `${escapeText(`${run} is reported: ${status}`)}\n`;
     await io.stdout.write(text);
     return 0;

@@ -196,8 +196,8 @@ export const agentsReopen: CliCommand = {
 };
 
 /** @throws what `HookGate.reopen` throws; UsageError if the process decides no calls of coding agents */
-async function reopenSession({ hooks, owner }: HomeAccess, reopening: HookReopening): Promise<void> {
+async function reopenSession({ turnpike, owner }: HomeAccess, reopening: HookReopening): Promise<void> {
   if (owner !== null) await owner.request({ op: 'reopen_hooks', reopening }, EmptyResult);
-  else if (hooks !== null) await hooks.reopen(reopening);
+  else if (turnpike.hooks !== null) await turnpike.hooks.reopen(reopening);
   else throw usageError('this process decides no calls of coding agents');
 }

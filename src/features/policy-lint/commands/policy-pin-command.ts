@@ -2,7 +2,7 @@ import { usageError } from '../../../core/errors.js';
 import { readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join, relative, resolve, sep } from 'node:path';
 import { gitPolicySource } from '../../../home/policy/git-policy-source.js';
-import { hasIdentities, identitiesSource } from '../../../home/policy/home-identities.js';
+import { hasIdentities, identitiesSource } from '../../../home/policy/home-policy.js';
 import { PIN_MANIFEST, pinManifest, type PinnableFile } from '../../../home/policy/manifest-policy-source.js';
 import { policyPaths } from '../../../home/policy/policy-files.js';
 import { IDENTITIES_PATH } from '../../../core/contract/policy/identities.js';

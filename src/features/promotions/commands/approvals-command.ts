@@ -70,7 +70,7 @@ async function showRequest(args: ArgumentsOf<typeof OPTIONS>, io: Io): Promise<E
   if (actor === undefined) throw args.usageError('--actor is missing');
   if (role === undefined) throw args.usageError('--role is missing');
   const reading = { run, digest, actor, role };
-  const request = await withHomeAccess(args, io, (home) => home.readRequest(reading));
+  const request = await withHomeAccess(args, io, ({ turnpike }) => turnpike.readRequest(reading));
   if (request === null) throw usageError(`${run} has no such request that ${actor} as ${role} may approve`);
   await io.stdout.write(json ? jsonLine(request) : `${escapeText(JSON.stringify(request))}\n`);
   return 0;

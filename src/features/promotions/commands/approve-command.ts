@@ -65,7 +65,7 @@ async function vote(
   { startedRun, seconds, json }: VoteOptions,
   io: Io,
 ): Promise<ExitCode> {
-  const results = await home.approve(ballot);
+  const results = await home.turnpike.approve(ballot);
   await printVotes(results, json, io);
   if (results.some(({ reminder }) => reminder === true)) await io.stderr.writeLine(REMINDER);
   if (!results.some(({ counted }) => counted)) return 1;

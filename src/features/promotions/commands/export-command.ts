@@ -55,7 +55,7 @@ export const exportCase: CliCommand = defineCommand({
     };
     return withHomeAccess(args, io, async (home) => {
       progressFor(args, io).begin({ label: 'exporting', unit: 'entries', total: null });
-      return reportHighRiskRun(await home.export(options), args, io);
+      return reportHighRiskRun(await home.turnpike.export(options), args, io);
     });
   },
 });

@@ -71,7 +71,7 @@ export const promote: CliCommand = defineCommand({
     const options = { ...starterOf(args), ticket, target, mode, record, ...omitUndefined({ sources }) };
     return withHomeAccess(args, io, async (home) => {
       progressFor(args, io).begin({ label: 'promoting', unit: 'entries', total: null });
-      return reportHighRiskRun(await home.promote(options), args, io);
+      return reportHighRiskRun(await home.turnpike.promote(options), args, io);
     });
   },
 });

@@ -38,7 +38,7 @@ export const runsResolve: CliCommand = defineCommand({
       throw args.usageError(`--note has more than ${NOTE_CHARS_MAX} characters`);
     const outcome = OUTCOMES[args.values.outcome];
     const resolution = { run, outcome, actor, role, ...omitUndefined({ note }) };
-    await withHomeAccess(args, io, (home) => home.resolve(resolution));
+    await withHomeAccess(args, io, ({ turnpike }) => turnpike.resolve(resolution));
     await io.stdout.write(json ? jsonLine(resolution) : `${escapeText(`${run} is settled: ${outcome}`)}\n`);
     return 0;
   },

@@ -212,7 +212,7 @@ export function operationCommand<Name extends SessionOperationName>({
         withHomeAccess(args, io, async (home) => {
           progressFor(args, io).begin({ label: command.name, unit: 'entries', total: null });
           const request = read instanceof Function ? read(target) : read;
-          const requested = operation.call(home.sessions, target.session_id, request, caller);
+          const requested = operation.call(home.turnpike.sessions, target.session_id, request, caller);
           const answer = await releaseOnStop(home, io, requested);
           const isAgents = operation.role === 'autonomy_runner';
           return printAnswer(isAgents ? answer : await redactFor(answer, args, io), args, io);

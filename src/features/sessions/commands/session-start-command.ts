@@ -72,7 +72,7 @@ export const sessionStart: CliCommand = {
     const [name = ''] = args.operands;
     const spec = name === '-' ? await readSpecFromStdin(io) : resolve(io.cwd, name);
     return withHomeAccess(args, io, async (home) =>
-      printAnswer(await home.sessions.start({ ...options, spec, by: caller }), args, io),
+      printAnswer(await home.turnpike.sessions.start({ ...options, spec, by: caller }), args, io),
     );
   },
 };

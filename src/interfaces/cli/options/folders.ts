@@ -3,8 +3,7 @@
 import { existsSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { gitPolicySource } from '../../../home/policy/git-policy-source.js';
-import { hasIdentities, identitiesSource } from '../../../home/policy/home-identities.js';
-import { policySource } from '../../../home/policy/home-policy.js';
+import { hasIdentities, identitiesSource, policySource } from '../../../home/policy/home-policy.js';
 import { sqliteHistoryCache } from '../../../stores/sqlite/sqlite-history-cache.js';
 import { historyReader } from '../../../stores/sqlite/sqlite-history-reader.js';
 import { folderLockOf } from '../../../stores/sqlite/writer-lock.js';

@@ -8,7 +8,7 @@ import type { EngineCondition } from '../../../engine/tree-engine.js';
 import { NO_PROGRESS, type ProgressReporter } from '../../../engine/ports/progress.js';
 import { findMember } from '../../../features/declare-features.js';
 import { countReads } from '../../../runtime/ledger/count-reads.js';
-import { addDatabaseCheck } from '../../../host/readiness/database-check.js';
+import { addDatabaseCheck } from '../../../host/readiness/turnpike-readiness.js';
 import { locateExports } from '../../../home/store-home.js';
 import { openTurnpike, type Turnpike, type TurnpikeOptions } from '../../../host/turnpike.js';
 import { winstonLog } from '../../../system/winston-log.js';

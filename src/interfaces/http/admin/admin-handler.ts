@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../../engine/ports/clock.js';
 import type { Log } from '../../../engine/ports/log.js';
-import type { ReadinessResult } from '../../../host/readiness/readiness-reporter.js';
+import type { ReadinessResult } from '../../../host/readiness/readiness.js';
 import type { Readiness } from '../../../host/readiness/readiness.js';
 import type { Metrics } from '../metrics.js';
 import { pathOf } from '../../service/request-guard.js';

@@ -2,7 +2,7 @@
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { identitiesSource } from '../../../../src/home/policy/home-identities.js';
+import { identitiesSource } from '../../../../src/home/policy/home-policy.js';
 import { pinManifest } from '../../../../src/home/policy/manifest-policy-source.js';
 import { overlayFiles } from '../../../../src/home/policy/overlay-file.js';
 import { writeOverlay } from '../../../../src/home/policy/overlay-writer.js';

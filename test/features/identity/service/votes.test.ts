@@ -2,7 +2,7 @@
 // ledger.
 
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { identitiesSource } from '../../../../src/home/policy/home-identities.js';
+import { identitiesSource } from '../../../../src/home/policy/home-policy.js';
 import { winstonLog } from '../../../../src/system/winston-log.js';
 import { sha256 } from '../../../../src/core/contract/hash.js';
 import type { Entry } from '../../../../src/core/contract/run/entry.js';

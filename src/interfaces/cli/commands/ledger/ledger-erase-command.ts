@@ -29,7 +29,7 @@ export const ledgerErase: CliCommand = defineCommand({
     const erasure = { case: case_id, ...operatorOf(args.values) };
     const erased = await withHomeAccess(args, io, (home) => {
       progressFor(args, io).begin({ label: 'erasing', unit: 'entries', total: null });
-      return home.erase(erasure);
+      return home.turnpike.erase(erasure);
     });
     const { contents, bytes, archived = false } = erased;
     const message =

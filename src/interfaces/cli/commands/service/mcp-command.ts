@@ -59,7 +59,14 @@ export const mcp: CliCommand = defineCommand({
       const { localTurnpike: here } = home;
       const policy = here === null ? { contract: findContractFolder(args, io).path } : { policy: () => here.policy() };
       const limit = omitUndefined({ newRunsMax });
-      const service = mcpService({ turnpike: home, ...policy, agent, log: life.io.log, ...toolOptions, ...limit });
+      const service = mcpService({
+        turnpike: home.turnpike,
+        ...policy,
+        agent,
+        log: life.io.log,
+        ...toolOptions,
+        ...limit,
+      });
       return address === null
         ? serveOverStdio(service, home, args, life)
         : serveOverHttp(service, home, address, args, life);

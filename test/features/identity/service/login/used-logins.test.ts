@@ -2,7 +2,7 @@
 
 import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { identitiesSource } from '../../../../../src/home/policy/home-identities.js';
+import { identitiesSource } from '../../../../../src/home/policy/home-policy.js';
 import { winstonLog } from '../../../../../src/system/winston-log.js';
 import { OidcIdentityService } from '../../../../../src/features/identity/service/oidc-identity-service.js';
 import type { LoginFlow, LoginStep } from '../../../../../src/features/identity/service/login/login-flow.js';

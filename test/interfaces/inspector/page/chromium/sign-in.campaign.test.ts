@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { identitiesSource } from '../../../../../src/home/policy/home-identities.js';
+import { identitiesSource } from '../../../../../src/home/policy/home-policy.js';
 import { pinManifest } from '../../../../../src/home/policy/manifest-policy-source.js';
 import type { Entry } from '../../../../../src/core/contract/run/entry.js';
 import { AUDIENCE, CLIENT, OidcIssuer } from '../../../../fixtures/oidc-issuer.js';

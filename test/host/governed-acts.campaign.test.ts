@@ -1,0 +1,3 @@
+// All acts of operators.
+
+import './governed-acts.test.js';
