@@ -46,7 +46,6 @@ const READERS: Readonly<Record<string, string>> = {
   'src/features/simulation/commands/policy-explain-command.ts': 'folds',
   'src/interfaces/http/routes/step-contents.ts': 'reads hashes, as everyone may have them',
   'src/interfaces/http/routes/ledger-routes.ts': 'asks the inspector, which shows what everyone may have',
-  'src/interfaces/inspector/flagged-source.ts': 'shows what a changed bundle has, which its writer chose to give away',
   'src/interfaces/inspector/ledger-view.ts': 'gives folding code all content, and views what everyone may have',
   'src/interfaces/inspector/chart-cache.ts': 'reads machine definitions of the platform',
   'src/features/sessions/views/past-sessions.ts': 'asks which content is gone',

@@ -175,7 +175,6 @@ const ADAPTERS = [
   'src/features/telemetry/otel/',
   'src/features/upstreams/mcp/',
   'src/interfaces/inspector/xstate/',
-  'src/interfaces/inspector/elk-layout.ts',
   'src/interfaces/inspector/layout-worker.ts',
   'src/interfaces/inspector/page-folder.ts',
   'src/interfaces/restate/',

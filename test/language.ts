@@ -52,7 +52,6 @@ export const PHRASES: Readonly<Record<string, RegExp>> = {
 export const NOUNS: Readonly<Record<string, string>> = {
   Drawing: 'a noun: a chart as it is drawn',
   Feed: 'a noun: the stream of rows that the page reads',
-  Spacing: 'a noun: how far apart a layout sets its states',
 };
 
 /** Adverbs and irregular participles that are no type names. */

@@ -46,7 +46,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
     'src/interfaces/inspector/xstate/inspection-hub.ts',
     'src/interfaces/inspector/xstate/stately-observer.ts',
   ],
-  ws: ['src/interfaces/inspector/xstate/xstate-inspect-socket.ts'],
+  ws: ['src/interfaces/inspector/xstate/xstate-inspect.ts'],
   typebox: [
     'src/core/',
     'src/features/',
@@ -76,7 +76,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   '@langchain/langgraph': ['src/interfaces/sdk/langchain.ts'],
   preact: ['src/interfaces/inspector/page/', 'src/features/hooks/page/', 'src/features/sessions/page/'],
   '@preact/signals': ['src/interfaces/inspector/page/'],
-  elkjs: ['src/interfaces/inspector/elk-layout.ts', 'src/interfaces/inspector/layout-worker.ts'],
+  elkjs: ['src/interfaces/inspector/layout-worker.ts'],
   fastify: [
     'src/interfaces/http/http-plugin.ts',
     'src/interfaces/http/turnpike-http.ts',

@@ -1,7 +1,7 @@
 // What features add to the page of the inspector. It is bundled with the page, so it uses nothing that a browser lacks.
 // To remove a feature that is listed here, remove its name here too.
 
-import type { AddedRunView } from '../interfaces/inspector/page/views/added-run-view.js';
+import type { AddedRunView } from '../interfaces/inspector/page/views/common/context.js';
 import { CoverageLine } from './hooks/page/coverage-line.js';
 import { SessionPanel } from './sessions/page/session-panel.js';
 

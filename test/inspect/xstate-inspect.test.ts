@@ -14,7 +14,7 @@ import {
 } from '../../src/interfaces/inspector/xstate/inspection-hub.js';
 import { winstonLog } from '../../src/system/winston-log.js';
 import { watchLedger } from '../../src/runtime/ledger/watch-ledger.js';
-import { serveXstateInspect, type XstateInspectServer } from '../../src/interfaces/inspector/xstate-inspect.js';
+import { serveXstateInspect, type XstateInspectServer } from '../../src/interfaces/inspector/xstate/xstate-inspect.js';
 import { Bench } from '../fixtures/bench.js';
 import { proposal } from '../fixtures/tree.js';
 import { ROOT } from '../root.js';

@@ -22,15 +22,15 @@ import { EMPTY_HEAD, isHead, leafHash, rootOf } from '../../core/ledger/proof/me
 import type { EntryPlace, LogHead, StoredEntry } from '../../engine/ports/ledger/ledger-store.js';
 import type { LineFile, LinePlace } from '../../engine/ports/ledger/line-file.js';
 
-/** A bundle of which something is wrong. */
-export interface FlaggedEvidence {
-  /** The key and the signed note of its header; both may be wrong. */
+/** What is shown of a bundle. Nothing of it is verified if something is wrong with the bundle. */
+export interface FileEvidence {
+  /** The key and the signed note of its header. */
   readonly key: string;
   readonly note: string;
   readonly begin: LogHead;
   /** The number of entries, including those before the first one of the file. */
   readonly size: number;
-  /** The entries as the file has them. The hash of each is the recorded one where that is known. */
+  /** The entries as the file has them. Of a changed entry, the hash is the recorded one where that is known. */
   readonly log: (from?: number) => AsyncIterable<StoredEntry>;
   readonly tree: (tree_id: string, fromSeq?: number) => AsyncIterable<StoredEntry>;
   readonly trees: () => readonly { readonly tree_id: string; readonly log_index: number }[];
@@ -50,7 +50,7 @@ interface FlaggedLine {
  * @throws LedgerError LEDGER_TAMPERED if not even the header is one of a bundle: then it is another file;
  * LEDGER_UNSUPPORTED for a bundle of another format
  */
-export async function openFlaggedEvidence(file: LineFile): Promise<FlaggedEvidence> {
+export async function openFlaggedEvidence(file: LineFile): Promise<FileEvidence> {
   const ends = await file.boundaryLines({ firstMax: HEADER_BYTES_MAX, lastMax: STATEMENT_BYTES_MAX });
   const header = ends === null ? undefined : readJson(ends.first);
   refuseOtherEvidence(header);

@@ -8,4 +8,4 @@ export {
 } from './xstate/inspection-hub.js';
 export { statelyObserver, type StatelyInspector } from './xstate/stately-observer.js';
 export { watchLedger, type LedgerWatch, type WatchOptions } from '../../runtime/ledger/watch-ledger.js';
-export { serveXstateInspect, type XstateInspectServer, type XstateInspectOptions } from './xstate-inspect.js';
+export { serveXstateInspect, type XstateInspectServer, type XstateInspectOptions } from './xstate/xstate-inspect.js';

@@ -1,6 +1,7 @@
 // The data of the inspector routes for any ledger. Long work yields to other work.
 
 import { artifactRef, isWithheld } from '../../core/contract/artifact-ref.js';
+import { archivedText, nameInLedger } from '../../core/contract/entry-name.js';
 import type {
   Chart,
   CoverageReport,
@@ -17,13 +18,14 @@ import type { NoteVerifier } from '../../core/ledger/proof/signed-note.js';
 import type { Pause, ReadControl } from '../../engine/ports/pace.js';
 import { NO_PROGRESS, type ProgressReporter } from '../../engine/ports/progress.js';
 import { CourseCache } from '../../kernel/replay/course-cache.js';
-import { replay, type ReplayReport } from '../../kernel/replay/replay.js';
+import { replay, type ReplayReport, type UnrecomputedTree } from '../../kernel/replay/replay.js';
 import { type LedgerReader } from '../../runtime/ledger/ledger-reader.js';
 import { rootRunIdOf } from '../../core/contract/run/run-context.js';
 import { loadDecisionViews, loadSessionViews, type ViewedSessions } from './added-views.js';
 import { ChartCache } from './chart-cache.js';
+import { packRows, RowPacker, toEventRow } from './contract/event-row.js';
 import { LedgerError } from '../../core/errors.js';
-import { FlaggedSource } from './flagged-source.js';
+import { createLruMap } from '../../system/lru-map.js';
 import {
   toArtifactInfo,
   openBundleView,
@@ -32,9 +34,7 @@ import {
   type LedgerPlace,
   type LedgerView,
 } from './ledger-view.js';
-import { toReplayedInfo } from './replayed-info.js';
-import { RowPages } from './row-pages.js';
-import { ENTRY_BYTES_MAX, type EntryReading, type InspectorSource } from './inspector-source.js';
+import { ENTRY_BYTES_MAX, ROWS_MAX, type EntryReading, type InspectorSource } from './inspector-source.js';
 import { entryAt, readStepStory } from './step-story.js';
 
 /** How long work runs before it yields, in milliseconds. */
@@ -50,14 +50,6 @@ export const homeInspectorSource = (
   approvals = true,
 ): InspectorSource => new LedgerViewSource(createHomeView(ledger, place, approvals));
 
-/**
- * The source for a bundle in a file.
- * @param key the key that must have signed; null accepts the bundle's own key, which proves only internal consistency
- * @throws LedgerError LEDGER_TAMPERED for an incomplete or changed bundle; UsageError if the file does not exist
- */
-export const bundleInspectorSource = async (file: string, key: NoteVerifier | null): Promise<InspectorSource> =>
-  new LedgerViewSource(await openBundleView(file, key));
-
 /** A bundle for a person to look at: `flaw` says why it is not a complete one, or is null. */
 export interface InspectedBundle {
   readonly source: InspectorSource;
@@ -67,6 +59,7 @@ export interface InspectedBundle {
 /**
  * The source for a file that a person wants to look at. A changed or incomplete bundle is opened too, and flagged:
  * nothing of it is verified, and what its changed entries do not allow to compute is refused.
+ * @param key the key that must have signed; null accepts the bundle's own key, which proves only internal consistency
  * @throws LedgerError LEDGER_TAMPERED for a file of another kind; UsageError if the file does not exist
  */
 export async function inspectedBundle(
@@ -78,8 +71,7 @@ export async function inspectedBundle(
     return { source: new LedgerViewSource(await openBundleView(file, key, progress)), flaw: null };
   } catch (error) {
     if (!(error instanceof LedgerError) || error.code !== 'LEDGER_TAMPERED') throw error;
-    const source = new LedgerViewSource(await openFlaggedView(file, error.message));
-    return { source: new FlaggedSource(source), flaw: error.message };
+    return { source: new FlaggedSource(await openFlaggedView(file, error.message)), flaw: error.message };
   }
 }
 
@@ -203,5 +195,127 @@ async function* pausing<T>(items: AsyncIterable<T>, pause: Pause): AsyncIterable
   for await (const item of items) {
     yield item;
     await pause();
+  }
+}
+
+/** How many reasons are listed. */
+const NOTES_MAX = 20;
+
+/** What a replay of a file has found, for the page: a proof over hashes does not repeat any decision. */
+function toReplayedInfo({ verdict, difference, not_recomputed = [], archived }: ReplayReport): ReplayedInfo {
+  if (difference !== null) {
+    const place =
+      difference.log_index === null ? 'after the last entry' : `at entry ${nameInLedger(difference.log_index)}`;
+    return { verdict, notes: [`the decisions differ ${place}: ${difference.rule}`] };
+  }
+  if (verdict === 'nothing') return { verdict, notes: ['there is no input to replay'] };
+  const trees = new Map<string, number>();
+  for (const tree of not_recomputed) trees.set(reasonOf(tree), (trees.get(reasonOf(tree)) ?? 0) + 1);
+  const notes = [...trees].map(([why, count]) => `${count === 1 ? '1 run tree' : `${count} run trees`}: ${why}`);
+  if (archived !== undefined) notes.unshift(archivedText(archived));
+  return { verdict, notes: notes.slice(0, NOTES_MAX) };
+}
+
+const reasonOf = ({ withheld, needs }: UnrecomputedTree): string =>
+  needs ?? (withheld === 'erased' ? 'content was erased with its case' : 'a lane withholds content');
+
+/**
+ * The source of a changed or incomplete file. Its entries are shown as they are. What is computed from them may fail in
+ * any way: that is reported as a consequence of the change, not as an error of this program.
+ */
+class FlaggedSource extends LedgerViewSource {
+  override course(...query: Parameters<InspectorSource['course']>): Promise<Course | null> {
+    return computed(super.course(...query));
+  }
+  override chart(hash: string): Promise<Chart | null> {
+    return computed(super.chart(hash));
+  }
+  override step(...query: Parameters<InspectorSource['step']>): Promise<StepStory | null> {
+    return computed(super.step(...query));
+  }
+  override why(...query: Parameters<InspectorSource['why']>): Promise<DecisionExplanation | null> {
+    return computed(super.why(...query));
+  }
+  override async *whys(tree_id: string): AsyncIterable<DecisionExplanation> {
+    try {
+      yield* super.whys(tree_id);
+    } catch (error) {
+      throw toLedgerError(error);
+    }
+  }
+  override coverage(...query: Parameters<InspectorSource['coverage']>): Promise<CoverageReport> {
+    return computed(super.coverage(...query));
+  }
+  override session(...query: Parameters<InspectorSource['session']>): Promise<SessionView | null> {
+    return computed(super.session(...query));
+  }
+}
+
+const computed = <T>(work: Promise<T>): Promise<T> =>
+  work.catch((error: unknown) => {
+    throw toLedgerError(error);
+  });
+
+/** A request that was cancelled stays one. */
+const toLedgerError = (error: unknown): unknown =>
+  error instanceof LedgerError || isCancelled(error)
+    ? error
+    : new LedgerError({
+        code: 'LEDGER_TAMPERED',
+        message: 'this cannot be computed, because entries of the file were changed',
+        cause: error,
+      });
+
+const isCancelled = (error: unknown): boolean => error instanceof Error && error.name === 'AbortError';
+
+/** Maximum number of cached pages, of up to `ROWS_MAX` rows each. */
+const PAGES_MAX = 20;
+
+/** Pages of rows, cached: a page is the same for every client, because entries never change. */
+class RowPages {
+  readonly #ledger: LedgerView;
+  readonly #pause: Pause;
+  readonly #pages = createLruMap<Promise<RowPage>>(PAGES_MAX);
+
+  constructor(ledger: LedgerView, pause: Pause) {
+    this.#ledger = ledger;
+    this.#pause = pause;
+  }
+
+  /** @throws LedgerError LEDGER_ARCHIVED */
+  async page(from: number, to: number, control?: ReadControl): Promise<RowPage> {
+    const end = Math.min(to, from + ROWS_MAX, await this.#ledger.size());
+    if (end <= from) return packRows([]);
+    const key = `${from}-${end}`;
+    for (let known = this.#pages.get(key); known !== undefined; known = this.#pages.get(key)) {
+      try {
+        return await known;
+      } catch (error) {
+        if (!isCancelled(error)) throw error;
+        // The client for which the page was computed has left: compute it again for this one.
+        control?.signal.throwIfAborted();
+        this.#forget(key, known);
+      }
+    }
+    const page = this.#createPage(from, end, control);
+    this.#pages.set(key, page);
+    page.catch(() => this.#forget(key, page));
+    return page;
+  }
+
+  #forget(key: string, page: Promise<RowPage>): void {
+    if (this.#pages.get(key) === page) this.#pages.delete(key);
+  }
+
+  async #createPage(from: number, end: number, control?: ReadControl): Promise<RowPage> {
+    const packer = new RowPacker();
+    const pause = control?.pause ?? this.#pause;
+    const options = control === undefined ? {} : { signal: control.signal };
+    for await (const { text, log_index, leaf_hash } of this.#ledger.log(from, options)) {
+      if (log_index >= end) break;
+      packer.add(toEventRow(text, log_index, leaf_hash));
+      await pause();
+    }
+    return packer.page();
   }
 }

@@ -17,8 +17,9 @@ import type {
   TreeSummary,
 } from '../../engine/ports/ledger/ledger-store.js';
 import type { Pace } from '../../engine/ports/pace.js';
-import { NO_PROGRESS, type ProgressReporter } from '../../engine/ports/progress.js';
-import { openFlaggedEvidence } from './flagged-evidence.js';
+import type { LineFile } from '../../engine/ports/ledger/line-file.js';
+import type { ProgressReporter } from '../../engine/ports/progress.js';
+import { openFlaggedEvidence, type FileEvidence } from './flagged-evidence.js';
 import { openEvidence } from '../../runtime/ledger/open-evidence.js';
 import { OBSERVERS } from '../../runtime/content/audience.js';
 import { ContentReader } from '../../runtime/content/content-reader.js';
@@ -88,71 +89,55 @@ async function readSignedNote(ledger: LedgerReader): Promise<string | null> {
  * consistency
  * @throws LedgerError LEDGER_TAMPERED for an incomplete or changed bundle; UsageError if the file does not exist
  */
-export async function openBundleView(
+export const openBundleView = (
   path: string,
   trusted: NoteVerifier | null,
-  progress: ProgressReporter = NO_PROGRESS,
-): Promise<LedgerView> {
-  const file = await openLineFile(path);
-  try {
+  progress: ProgressReporter,
+): Promise<LedgerView> =>
+  openFileView(path, null, async (file) => {
     const counted = countLines(file, progress, 'reading the bundle', statSync(path).size);
     const bundle = await openEvidence(counted, trusted);
-    const { begin, note: checkpoint, key } = bundle;
-    const { size } = await bundle.head();
-    const title = basename(path);
-    const content = new ContentReader(bundle);
-    return {
-      pace: systemPace(),
-      isFinal: true,
-      log: (from) => bundle.log(from),
-      tree: (tree_id, fromSeq) => bundle.tree(tree_id, fromSeq),
-      artifactsOf: (place) => bundle.artifactsOf(place),
-      // An archive file has this format too, and contains all content.
-      shownOf: (entry) => content.read(entry, OBSERVERS),
-      // eslint-disable-next-line @typescript-eslint/require-await
-      trees: async function* () {
-        yield* bundle.trees();
-      },
-      size: () => Promise.resolve(size),
-      info: () =>
-        createLedgerInfo(
-          { key: key.vkey, checkpoint, begin, size, live: false, approvals: false, title },
-          bundle.log(begin.size),
-        ),
-      close: () => file.close(),
-    };
-  } catch (error) {
-    await file.close();
-    throw error;
-  }
-}
+    return { ...bundle, key: bundle.key.vkey, size: await bundle.size() };
+  });
 
 /**
  * The view of a file that is not a complete bundle, for a person who looks at what is left of it.
  * @param flaw why the file is not one
  * @throws LedgerError LEDGER_TAMPERED for a file of another kind
  */
-export async function openFlaggedView(path: string, flaw: string): Promise<LedgerView> {
+export const openFlaggedView = (path: string, flaw: string): Promise<LedgerView> =>
+  openFileView(path, flaw, openFlaggedEvidence);
+
+async function openFileView(
+  path: string,
+  flaw: string | null,
+  open: (file: LineFile) => Promise<FileEvidence>,
+): Promise<LedgerView> {
   const file = await openLineFile(path);
   try {
-    const evidence = await openFlaggedEvidence(file);
-    const { begin, size, key, note: checkpoint } = evidence;
-    const content = new ContentReader(evidence);
+    const evidence = await open(file);
+    const { begin, size, key, note: checkpoint, log, tree, artifactsOf } = evidence;
     const facts = { key, checkpoint, begin, size, live: false, approvals: false, title: basename(path) };
+    const flawed = flaw === null ? facts : { ...facts, flaw };
+    const content = new ContentReader(evidence);
     return {
       pace: systemPace(),
-      isFinal: false,
-      log: (from) => evidence.log(from),
-      tree: (tree_id, fromSeq) => evidence.tree(tree_id, fromSeq),
-      artifactsOf: (place) => evidence.artifactsOf(place),
-      // Whether a lane withholds content cannot be read from changed entries: then nothing is shown.
-      shownOf: (entry) => content.read(entry, OBSERVERS).catch(() => []),
+      isFinal: flaw === null,
+      log: (from) => log(from),
+      tree,
+      artifactsOf,
+      // An archive file has this format too, and contains all content. Whether a lane withholds content cannot be read
+      // from changed entries: then nothing is shown.
+      shownOf: (entry) => {
+        const shown = content.read(entry, OBSERVERS);
+        return flaw === null ? shown : shown.catch(() => []);
+      },
       // eslint-disable-next-line @typescript-eslint/require-await
       trees: async function* () {
         yield* evidence.trees();
       },
       size: () => Promise.resolve(size),
-      info: async () => ({ ...(await createLedgerInfo(facts, evidence.log(begin.size))), flaw }),
+      info: () => createLedgerInfo(flawed, log(begin.size)),
       close: () => file.close(),
     };
   } catch (error) {
@@ -168,9 +153,7 @@ async function* listIntegratedTrees(
   for await (const { tree_id, log_index } of trees) if (log_index !== null) yield { tree_id, log_index };
 }
 
-type LedgerFacts = Pick<LedgerInfo, 'key' | 'checkpoint' | 'size' | 'live' | 'approvals' | 'title'> & {
-  readonly begin: LogHead;
-};
+type LedgerFacts = Omit<LedgerInfo, 'ledger_id' | 'begin' | 'frontier'> & { readonly begin: LogHead };
 
 async function createLedgerInfo(
   { begin, ...facts }: LedgerFacts,

@@ -45,7 +45,7 @@ function nodeOf(machine: string, { path, config }: WalkedState): ChartNode {
 }
 
 function typeOf({ type, states }: JsonObject): ChartNode['type'] {
-  if (type === 'final' || type === 'parallel') return type;
+  if (type === 'final') return type;
   return isJsonObject(states) && Object.keys(states).length > 0 ? 'compound' : 'atomic';
 }
 

@@ -10,7 +10,7 @@ import { text } from 'node:stream/consumers';
 import { join } from 'node:path';
 import { FLAGS } from '../../../machines/flags.js';
 import type { LedgerInfo } from '../../../src/core/contract/inspection/inspection.js';
-import type { InlineData } from '../../../src/interfaces/inspector/inline-data.js';
+import type { InlineData } from '../../../src/interfaces/inspector/render-one-file.js';
 import { bundled } from '../../fixtures/bundled.js';
 import { ROOT } from '../../root.js';
 import { finish, read, tempFolder, turnpike, write } from './fake-io.js';

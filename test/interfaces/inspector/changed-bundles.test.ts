@@ -7,8 +7,11 @@ import fc from 'fast-check';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PartProver } from '../../../src/interfaces/inspector/page/worker/part-prover.js';
-import type { ProofState } from '../../../src/interfaces/inspector/page/worker/ledger-proof.js';
-import { isProvable, provableText } from '../../../src/interfaces/inspector/page/worker/provable-text.js';
+import {
+  isProvable,
+  provableText,
+  type ProofState,
+} from '../../../src/interfaces/inspector/page/worker/ledger-proof.js';
 import { leafHash } from '../../../src/core/ledger/proof/merkle.js';
 import { indexByTree, recordedHashes } from '../../../src/interfaces/inspector/flagged-evidence.js';
 import type { InspectorSource } from '../../../src/interfaces/inspector/inspector-source.js';

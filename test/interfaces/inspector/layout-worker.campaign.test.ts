@@ -4,8 +4,12 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { elkGraph } from '../../../src/interfaces/inspector/elk-layout.js';
-import { LAYOUT_LIMITS, LayoutWorker, type Layouts } from '../../../src/interfaces/inspector/layout-worker.js';
+import {
+  elkGraph,
+  LAYOUT_LIMITS,
+  LayoutWorker,
+  type Layouts,
+} from '../../../src/interfaces/inspector/layout-worker.js';
 import { readShippedCharts } from '../../../src/system/shipped-charts.js';
 import { CHART_METRICS, labelText, labelWidth } from '../../../src/interfaces/inspector/contract/chart-text.js';
 import type { JsonObject } from '../../../src/core/contract/json.js';

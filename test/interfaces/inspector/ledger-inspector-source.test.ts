@@ -15,10 +15,7 @@ import { LedgerReader } from '../../../src/runtime/ledger/ledger-reader.js';
 import type { EntryPlace, StoredEntry } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { leafHash } from '../../../src/core/ledger/proof/merkle.js';
 import { noteVerifier } from '../../../src/core/ledger/proof/signed-note.js';
-import {
-  bundleInspectorSource,
-  homeInspectorSource,
-} from '../../../src/interfaces/inspector/ledger-inspector-source.js';
+import { homeInspectorSource, inspectedBundle } from '../../../src/interfaces/inspector/ledger-inspector-source.js';
 import { ENTRY_BYTES_MAX, ROWS_MAX, type InspectorSource } from '../../../src/interfaces/inspector/inspector-source.js';
 import { turnpike as command } from '../cli/fake-io.js';
 import { example } from '../../docs/built.js';
@@ -66,7 +63,7 @@ beforeAll(async () => {
   source = homeInspectorSource(turnpike.ledger, turnpike.home);
   const said = await command(bench.folder, ['ledger', 'export', 'bundle', '--home', bench.home]);
   expect(said).toMatchObject({ code: 0 });
-  bundle = await bundleInspectorSource(join(bench.folder, 'bundle'), null);
+  bundle = (await inspectedBundle(join(bench.folder, 'bundle'), null)).source;
 }, 120_000);
 
 afterAll(async () => {
@@ -310,17 +307,17 @@ describe('a bundle', () => {
   test('is accepted only with the key that signed it', async () => {
     const file = join(bench.folder, 'bundle');
     const { key } = await source.info();
-    const opened = await bundleInspectorSource(file, noteVerifier(key ?? ''));
-    expect((await opened.info()).key).toBe(key);
-    await opened.close();
+    const opened = await inspectedBundle(file, noteVerifier(key ?? ''));
+    expect([opened.flaw, (await opened.source.info()).key]).toEqual([null, key]);
+    await opened.source.close();
     const other = await Bench.open();
     const { key: stranger } = await homeInspectorSource(other.turnpike.ledger, other.turnpike.home).info();
     await other.turnpike.close();
     rmSync(other.folder, { recursive: true });
-    await expect(bundleInspectorSource(file, noteVerifier(stranger ?? ''))).rejects.toMatchObject({
-      code: 'LEDGER_TAMPERED',
-    });
-    await expect(bundleInspectorSource(join(bench.folder, 'nothing'), null)).rejects.toMatchObject({ code: 'USAGE' });
+    const refused = await inspectedBundle(file, noteVerifier(stranger ?? ''));
+    expect(refused.flaw).toContain('not a complete evidence bundle');
+    await refused.source.close();
+    await expect(inspectedBundle(join(bench.folder, 'nothing'), null)).rejects.toMatchObject({ code: 'USAGE' });
   });
 });
 

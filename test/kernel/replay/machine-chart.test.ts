@@ -84,7 +84,7 @@ test('an unknown form of definition is drawn as far as possible: targets in any 
     },
   });
   expect(nodes.map(({ id, type }) => `${id} ${type}`)).toEqual([
-    ' parallel',
+    ' compound',
     'a compound',
     'a.one atomic',
     'a.two atomic',

@@ -131,7 +131,7 @@ export interface ChartNode {
   /** The last key of the path; for the root, the name of the machine. */
   readonly name: string;
   readonly parent: string | null;
-  readonly type: 'atomic' | 'compound' | 'parallel' | 'final';
+  readonly type: 'atomic' | 'compound' | 'final';
   /** The child state that is entered first. */
   readonly initial: string | null;
   /** Names of entry actions. */

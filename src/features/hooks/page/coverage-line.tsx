@@ -1,10 +1,8 @@
 // How the calls of a coding agent were covered, on the page of the inspector.
 
 import { useMemo } from 'preact/hooks';
-import { trackSignals } from '../../../interfaces/inspector/page/store/track-signals.js';
-import { useStore } from '../../../interfaces/inspector/page/views/common/context.js';
+import { useStore, type AddedRunView } from '../../../interfaces/inspector/page/views/common/context.js';
 import { VisibleText } from '../../../interfaces/inspector/page/views/common/text.js';
-import type { AddedRunView } from '../../../interfaces/inspector/page/views/added-run-view.js';
 import { coverageText, missingComparisonTexts, REPOSITORY_SINCE } from '../comparisons/call-coverage.js';
 import { countCoverage } from './count-coverage.js';
 
@@ -12,7 +10,6 @@ import { countCoverage } from './count-coverage.js';
 export const CoverageLine: AddedRunView = ({ run }) => {
   const store = useStore();
   const { at } = store.cursor.value;
-  trackSignals(store.rev);
   const root = store.runs.get(run.tree);
   const main = root?.children.map((key) => store.rows.creations.get(key)).find((creation) => creation?.client);
   const end = Math.min(at, store.runs.lastOfTree(run.tree));

@@ -13,7 +13,7 @@ import {
 } from '../../../interfaces/inspector/page/views/events/artifact-content.js';
 import { shortenHash, UntrustedText, VisibleText } from '../../../interfaces/inspector/page/views/common/text.js';
 import { useAnswer } from '../../../interfaces/inspector/page/views/common/use-answer.js';
-import { hasContentHash } from '../../../interfaces/inspector/page/data/row-text.js';
+import { hasContentHash } from '../../../interfaces/inspector/page/worker/ledger-proof.js';
 import { rebuildPacket } from './rebuild-packet.js';
 import type { Store } from '../../../interfaces/inspector/page/store/store.js';
 import { hex, browserSha256 } from '../../../interfaces/inspector/page/worker/compact-range.js';

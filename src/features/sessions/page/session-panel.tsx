@@ -8,7 +8,7 @@ import { PacketLine } from './packet.js';
 import { useAnswer } from '../../../interfaces/inspector/page/views/common/use-answer.js';
 import { formatCount, VisibleText } from '../../../interfaces/inspector/page/views/common/text.js';
 import type { Run } from '../../../interfaces/inspector/page/store/rows/runs.js';
-import { sessionKey } from '../../../interfaces/inspector/page/store/session-views.js';
+import { sessionKey } from '../../../interfaces/inspector/page/store/store.js';
 
 export function SessionPanel({ run }: { readonly run: Run }) {
   const store = useStore();
@@ -17,7 +17,7 @@ export function SessionPanel({ run }: { readonly run: Run }) {
   // At the head it is requested again when its tree has grown.
   const at = live ? store.runs.lastOfTree(run.tree) : store.cursor.value.at;
   const key = sessionKey(id, at);
-  const prepared = store.sessions.get(key);
+  const prepared = store.preparedSession(key);
   const requested = useAnswer(prepared === undefined ? key : null, () => store.feed.session(id, at), 150);
   const answer = prepared === undefined ? requested : ({ is: 'here', value: prepared } as const);
   // Expanded parts stay expanded while it is requested again.

@@ -45,7 +45,5 @@ export const labelWidth = (edge: ChartEdge): number =>
   Math.ceil(labelText(edge).length * CHART_METRICS.labelAdvance) + 8;
 
 /** The width that the title of a frame needs. */
-export const titleWidth = ({ name, type }: ChartNode): number =>
-  Math.ceil((name.length + (type === 'parallel' ? PARALLEL.length : 0)) * CHART_METRICS.nameAdvance) +
-  2 * CHART_METRICS.framePadding;
-const PARALLEL = ' ∥ parallel';
+export const titleWidth = ({ name }: ChartNode): number =>
+  Math.ceil(name.length * CHART_METRICS.nameAdvance) + 2 * CHART_METRICS.framePadding;

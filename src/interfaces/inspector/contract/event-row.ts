@@ -219,30 +219,48 @@ function clientOf(scope: RunCreated['scope']): ClientSession | null {
   return { name: client, session: client_session, version, project, uncompared };
 }
 
+/** Stores repeated texts once and identifies them by number. */
+export class StringTable {
+  readonly #numbers = new Map<string, number>();
+  readonly texts: string[] = [];
+
+  /** The number of a text; adds a new text. */
+  add(text: string): number {
+    const known = this.#numbers.get(text);
+    if (known !== undefined) return known;
+    this.#numbers.set(text, this.texts.length);
+    return this.texts.push(text) - 1;
+  }
+
+  /** The number of a text, or -1. */
+  find(text: string): number {
+    return this.#numbers.get(text) ?? -1;
+  }
+
+  at(number: number): string {
+    return this.texts[number] ?? '';
+  }
+}
+
 /** Builds one page, row by row, from consecutive rows. */
 export class RowPacker {
-  readonly #places = new Map<string, number>();
+  readonly #table = new StringTable();
   readonly #rows: RowTuple[] = [];
   #from = 0;
   #time_base = 0;
 
   add(row: EventRow): void {
     if (this.#rows.length === 0) [this.#from, this.#time_base] = [row.log_index, row.time];
-    const [tree, run, type] = [this.#place(row.tree_id), this.#place(row.run_id), this.#place(row.type)];
-    const texts = [tree, run, type, this.#place(row.label), this.#place(row.tone)] as const;
-    const state = row.state === null ? -1 : this.#place(row.state);
+    const table = this.#table;
+    const [tree, run, type] = [table.add(row.tree_id), table.add(row.run_id), table.add(row.type)];
+    const texts = [tree, run, type, table.add(row.label), table.add(row.tone)] as const;
+    const state = row.state === null ? -1 : table.add(row.state);
     const tuple = [row.seq, ...texts, row.time - this.#time_base, row.step, row.hash, state] as const;
     this.#rows.push(row.creation === null ? tuple : [...tuple, row.creation]);
   }
 
   page(): RowPage {
-    return { from: this.#from, texts: [...this.#places.keys()], time_base: this.#time_base, rows: this.#rows };
-  }
-
-  #place(text: string): number {
-    const known = this.#places.get(text) ?? this.#places.size;
-    if (known === this.#places.size) this.#places.set(text, known);
-    return known;
+    return { from: this.#from, texts: this.#table.texts, time_base: this.#time_base, rows: this.#rows };
   }
 }
 

@@ -7,7 +7,7 @@ import { findRoot, reloadOnNewToken, takeOwnToken } from './own-token.js';
 import { parseAddress, takeToken } from './store/address.js';
 import { ApprovalsPage } from './views/approvals-page.js';
 import { CoveragePage } from './views/coverage.js';
-import { loadSession } from './views/session-menu.js';
+import { loadSession } from './views/page-header.js';
 
 const token = takeOwnToken();
 document.documentElement.dataset['theme'] = parseAddress(location.hash).theme;

@@ -5,7 +5,7 @@ import { HttpFeed } from './data/http-feed.js';
 import { openPage, type ProverFactory } from './boot.js';
 import { takeOwnToken } from './own-token.js';
 import { createWorkerProver } from './worker/worker-prover.js';
-import { loadSession } from './views/session-menu.js';
+import { loadSession } from './views/page-header.js';
 
 /** Under Trusted Types, one policy permits exactly this address. */
 const WORKER = new URL(proofWorker, import.meta.url).href;

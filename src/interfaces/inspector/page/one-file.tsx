@@ -1,6 +1,7 @@
 // The page as a single file: it contains its ledger and proves it in the page itself, in small parts.
 
-import { InlineFeed, type InlineData } from './data/inline-feed.js';
+import { InlineFeed } from './data/inline-feed.js';
+import type { InlineData } from '../render-one-file.js';
 import { openPage, type ProverFactory } from './boot.js';
 import { isReadingAllowed } from './views/common/context.js';
 import { PartProver } from './worker/part-prover.js';

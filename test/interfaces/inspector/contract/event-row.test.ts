@@ -15,7 +15,6 @@ import type { LedgerStore, StoredEntry } from '../../../../src/engine/ports/ledg
 import { stateAt } from '../../../../src/kernel/replay/state-at.js';
 import { tempFolder } from '../../../fixtures/temp-folder.js';
 import { ROOT } from '../../../root.js';
-import { importsOf, parse } from '../../../sources.js';
 
 const GOLDEN = join(ROOT, 'test/fixtures/histories');
 const folder = tempFolder('rows');
@@ -140,24 +139,4 @@ describe('a page of rows', () => {
     const plain = rows.filter(({ creation: born }) => born === null).map((row, log_index) => ({ ...row, log_index }));
     expect(length(packRows(plain))).toBeLessThan(length(plain) / 3);
   });
-});
-
-test('runs in a browser: its run-time imports have no packages and no schemas', () => {
-  const values = (path: string): string[] =>
-    parse(path).statements.flatMap((node) => (/^import (?!type)/.test(node.getText()) ? [node.getText()] : []));
-  expect(values('src/interfaces/inspector/contract/event-row.ts').map((text) => /'(.+)'/.exec(text)?.[1])).toEqual([
-    '../../../core/contract/inspection/as-reported.js',
-    '../../../core/contract/inspection/needs-approval.js',
-    '../../../core/contract/run/run-context.js',
-    '../../../features/feature-labels.js',
-  ]);
-  expect(values('src/features/feature-labels.ts')).toHaveLength(1);
-  for (const path of [
-    'src/core/contract/inspection/as-reported.ts',
-    'src/core/contract/inspection/needs-approval.ts',
-    'src/core/errors.ts',
-  ])
-    expect(importsOf(parse(path))).toEqual([]);
-  expect(values('src/core/contract/run/run-context.ts')).toEqual(["import { usageError } from '../../errors.js';"]);
-  expect(values('src/features/hooks/comparisons/call-labels.ts')).toEqual([]);
 });

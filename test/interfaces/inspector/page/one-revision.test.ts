@@ -10,8 +10,7 @@ import type { SessionView } from '../../../../src/interfaces/inspector/contract/
 import type { FeedListener } from '../../../../src/interfaces/inspector/page/data/feed.js';
 import { InlineFeed } from '../../../../src/interfaces/inspector/page/data/inline-feed.js';
 import { ProofTracker } from '../../../../src/interfaces/inspector/page/store/proof-tracker.js';
-import { sessionKey } from '../../../../src/interfaces/inspector/page/store/session-views.js';
-import { Store } from '../../../../src/interfaces/inspector/page/store/store.js';
+import { sessionKey, Store } from '../../../../src/interfaces/inspector/page/store/store.js';
 import { coursesOf, infoOf, rowsOf } from '../../../fixtures/inspected-tree.js';
 import { randomTree } from '../../../fixtures/random-tree.js';
 
@@ -94,7 +93,7 @@ async function drawings({ seed, tab, delays, growth }: Plan): Promise<readonly (
     if (run === null) return;
     const list = store.lists.list.value;
     const last = list.get(list.length - 1);
-    const session = store.sessions.get(sessionKey(driver.tree_id, store.runs.lastOfTree(run.tree)));
+    const session = store.preparedSession(sessionKey(driver.tree_id, store.runs.lastOfTree(run.tree)));
     seen.push([
       revision.value,
       store.cursor.value.at + 1,

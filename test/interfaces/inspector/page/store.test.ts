@@ -22,37 +22,26 @@ import {
 } from '../../../../src/interfaces/inspector/page/store/address.js';
 import { alignSequences } from '../../../../src/core/align-sequences.js';
 import { FilteredRows } from '../../../../src/interfaces/inspector/page/store/rows/filtered-rows.js';
-import {
-  momentAfter,
-  appendCourse,
-  RunMarks,
-  momentOfMark,
-} from '../../../../src/interfaces/inspector/page/store/run-marks.js';
-import { NumberList } from '../../../../src/interfaces/inspector/page/store/rows/number-list.js';
+import { appendCourse } from '../../../../src/interfaces/inspector/page/store/run-marks.js';
 import {
   ALL_MOVES,
   ChartIndex,
   movesOf,
   countMovesUntil,
+  findUntakenTransitions,
   Path,
 } from '../../../../src/interfaces/inspector/page/store/path.js';
 import { ProofTracker } from '../../../../src/interfaces/inspector/page/store/proof-tracker.js';
 import { countCoverage } from '../../../../src/features/hooks/page/count-coverage.js';
 import { Rows } from '../../../../src/interfaces/inspector/page/store/rows/rows.js';
 import { Runs, stateOf, type Run } from '../../../../src/interfaces/inspector/page/store/rows/runs.js';
-import { listSpans } from '../../../../src/interfaces/inspector/page/store/rows/spans.js';
+import { ancestorsOf, treeLines } from '../../../../src/interfaces/inspector/page/store/rows/run-lines.js';
 import { Store } from '../../../../src/interfaces/inspector/page/store/store.js';
 import { guessOutcome, listPhases, findRefusedPhase } from '../../../../src/interfaces/inspector/page/store/steps.js';
-import { findUntakenTransitions } from '../../../../src/interfaces/inspector/page/store/untaken-transitions.js';
-import {
-  hueOf,
-  TONES,
-  toneNumber,
-  WorstTones,
-} from '../../../../src/interfaces/inspector/page/store/rows/worst-tones.js';
-import { ancestorsOf, treeLines } from '../../../../src/interfaces/inspector/page/store/rows/run-tree-lines.js';
+import { hueOf, TONES, toneNumber } from '../../../../src/interfaces/inspector/page/store/rows/tones.js';
 import { scrollTopFor, rowWindowOf } from '../../../../src/interfaces/inspector/page/store/rows/row-window.js';
 import { createDrawing } from '../../../../src/interfaces/inspector/page/views/chart/drawing.js';
+import { infoOf } from '../../../fixtures/inspected-tree.js';
 
 const BORN: RunCreationFacts = {
   kind: 'agent',
@@ -139,19 +128,6 @@ describe('rows', () => {
     expect(TREE.map(({ log_index }) => rows.row(log_index))).toEqual(TREE);
   });
 
-  test('the worst tone of any range equals that of a linear search', () => {
-    const numbers = fc.array(fc.integer({ min: 0, max: 12 }), { minLength: 1, maxLength: 4_000 });
-    fc.assert(
-      fc.property(numbers, fc.nat(), fc.nat(), (tones, a, b) => {
-        const worst = new WorstTones();
-        tones.forEach((tone, place) => worst.set(place, tone));
-        const [from, to] = [a % tones.length, b % (tones.length + 1)];
-        expect(worst.worstIn(from, to)).toBe(Math.max(0, ...tones.slice(from, to)));
-      }),
-      { numRuns: 60 },
-    );
-  });
-
   test('every tone has a unique number, and problems have the highest ones', () => {
     const problems: readonly Tone[] = ['VALIDATION_ERROR', 'deny', 'denied', 'DENIED', 'failed', 'EXECUTION_ERROR'];
     expect(problems.map(toneNumber).every((number) => number > toneNumber('cancelled'))).toBe(true);
@@ -231,23 +207,6 @@ describe('runs', () => {
     const shape = (all: Runs) =>
       treeLines(all, 9, new Set(['run_a', 'run_a.1'])).map(({ run, depth }) => [run.id, depth, run.rows.length]);
     expect(shape(runs)).toEqual(shape(whole.runs));
-  });
-
-  test('a run that has not ended lasts until the time of the position', () => {
-    const { rows, runs } = loaded();
-    const root = runs.byId('run_a');
-    if (root === null) throw new Error('no root');
-    const spans = listSpans(rows, runs, root, { at: 9, now: 61_000 }).map(({ run, from, to, ended }) => [
-      run.id,
-      from,
-      to,
-      ended,
-    ]);
-    expect(spans).toEqual([
-      ['run_a', 1_000, 61_000, false],
-      ['run_a.1', 1_002, 1_009, true],
-      ['run_a.1.1', 1_005, 1_007, true],
-    ]);
   });
 });
 
@@ -436,12 +395,8 @@ describe('the path through a machine', () => {
 
 describe('the colouring of a chart', () => {
   test('a step that has not started at the cursor has no visited state, and its initial state only once it has started', async () => {
-    const size = TREE.length;
     const feed = new InlineFeed({
-      info: {
-        ...{ ledger_id: 'x', begin: 0, size, checkpoint: null, key: null, frontier: [] },
-        ...{ live: false, approvals: false, title: '' },
-      },
+      info: infoOf(TREE.length),
       pages: [packRows(TREE)],
       courses: { 'run_a.1': REFUSED },
       charts: { h: STEP },
@@ -467,21 +422,6 @@ describe('the colouring of a chart', () => {
 });
 
 describe('the lists', () => {
-  test('marks are entries, and the moves between them', () => {
-    const { runs } = loaded();
-    const agent = runs.byId('run_a.1');
-    const marks = new RunMarks(agent?.rows ?? new NumberList(), REFUSED.moves);
-    const all = Array.from({ length: marks.length }, (_, place) => marks.get(place));
-    const shown = all.map((mark) => `${mark?.at ?? ''}.${mark?.nth ?? ''}`);
-    expect(shown).toEqual(['2.0', '3.0', '4.0', '4.1', '4.2', '4.3', '8.0', '8.1', '9.0']);
-    expect(all.map((mark) => (mark === null ? -2 : marks.placeOf(momentOfMark(mark))))).toEqual(
-      all.map((_, place) => place),
-    );
-    expect([marks.placeOf(momentAfter(7)), marks.placeOf(momentAfter(1)), marks.placeOf(momentAfter(99))]).toEqual([
-      5, -1, 8,
-    ]);
-  });
-
   test('words match event, outcome, run and hash, and all of them must match', () => {
     const { rows } = loaded();
     const found = (words: string, problems = false) => {

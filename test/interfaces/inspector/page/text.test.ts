@@ -2,10 +2,9 @@
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { authorOfField } from '../../../../src/interfaces/inspector/contract/field-author.js';
 import { ENTRY_TYPES } from '../../../fixtures/features.js';
 import { parseJson, toJsonLines } from '../../../../src/interfaces/inspector/page/text/json-lines.js';
-import { entryLines } from '../../../../src/interfaces/inspector/page/text/text-authors.js';
+import { authorOfField, entryLines } from '../../../../src/interfaces/inspector/page/text/text-authors.js';
 import {
   startOfText,
   hexDump,

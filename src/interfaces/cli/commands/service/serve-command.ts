@@ -35,7 +35,7 @@ import {
   withServiceLife,
   type ServiceLife,
 } from '../../options/service-options.js';
-import type { XstateInspectServer } from '../../../inspector/xstate-inspect.js';
+import type { XstateInspectServer } from '../../../inspector/xstate/xstate-inspect.js';
 import type { Io } from '../../io.js';
 
 const HOST_DEFAULT = '127.0.0.1';

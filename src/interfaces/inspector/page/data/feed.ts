@@ -65,5 +65,8 @@ export function toAccessProblem(error: unknown): AccessProblem | null {
   if (error.status === 401) return error.code === TOKEN_ABSENT ? 'absent' : 'wrong';
   return error.status === 403 ? 'right' : null;
 }
+/** The text of an error for a reader. */
+export const errorText = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
 /** The code of a refusal without a token. */
 export const TOKEN_ABSENT = 'TOKEN_ABSENT';

@@ -1,9 +1,8 @@
-// The ledger of a service. Every request sends the token as a header; it is never part of an address.
+// The ledger of a service. Every request sends the token as a header; it is never part of an address. The stream is
+// read with fetch, because EventSource cannot send a header.
 
 import type { LedgerInfo, RowPage } from '../../../../core/contract/inspection/inspection.js';
 import { FeedError, toAccessProblem, TOKEN_ABSENT, type Feed, type FeedListener } from './feed.js';
-import { noteRefusal, readSession } from './page-session.js';
-import { SseParser } from './sse.js';
 
 const RETRY_MS = 1_500;
 const RETRY_MS_MAX = 15_000;
@@ -46,8 +45,8 @@ export class HttpFeed implements Feed {
     const text = await answer.text();
     return text === '' ? [] : text.replace(/\n$/, '').split('\n');
   }
-  event(at: number) {
-    return this.#jsonOrNull<Awaited<ReturnType<Feed['event']>>>(`/events/${at}`);
+  event(at: number): ReturnType<Feed['event']> {
+    return this.#jsonOrNull(`/events/${at}`);
   }
   async artifact(at: number, sha256: string): Promise<Uint8Array<ArrayBuffer> | null> {
     try {
@@ -57,27 +56,21 @@ export class HttpFeed implements Feed {
       return nullIfAbsent(error);
     }
   }
-  course(run_id: string, after: number) {
-    return this.#jsonOrNull<Awaited<ReturnType<Feed['course']>>>(
-      `/inspector/courses/${encodeURIComponent(run_id)}?after=${after}`,
-    );
+  course(run_id: string, after: number): ReturnType<Feed['course']> {
+    return this.#jsonOrNull(`/inspector/courses/${encodeURIComponent(run_id)}?after=${after}`);
   }
-  chart(hash: string) {
-    return this.#jsonOrNull<Awaited<ReturnType<Feed['chart']>>>(`/inspector/charts/${encodeURIComponent(hash)}`);
+  chart(hash: string): ReturnType<Feed['chart']> {
+    return this.#jsonOrNull(`/inspector/charts/${encodeURIComponent(hash)}`);
   }
-  step(run_id: string, step: number) {
-    return this.#jsonOrNull<Awaited<ReturnType<Feed['step']>>>(
-      `/inspector/steps/${encodeURIComponent(run_id)}/${step}`,
-    );
+  step(run_id: string, step: number): ReturnType<Feed['step']> {
+    return this.#jsonOrNull(`/inspector/steps/${encodeURIComponent(run_id)}/${step}`);
   }
-  why(at: number) {
-    return this.#jsonOrNull<Awaited<ReturnType<Feed['why']>>>(`/inspector/why/${at}`);
+  why(at: number): ReturnType<Feed['why']> {
+    return this.#jsonOrNull(`/inspector/why/${at}`);
   }
-  session(session_id: string, at: number | null) {
+  session(session_id: string, at: number | null): ReturnType<Feed['session']> {
     const moment = at === null ? '' : `?at=${at}`;
-    return this.#jsonOrNull<Awaited<ReturnType<Feed['session']>>>(
-      `/inspector/sessions/${encodeURIComponent(session_id)}${moment}`,
-    );
+    return this.#jsonOrNull(`/inspector/sessions/${encodeURIComponent(session_id)}${moment}`);
   }
 
   /** Any request below `/api/v1`. @throws FeedError for an unsuccessful response */
@@ -122,39 +115,30 @@ export class HttpFeed implements Feed {
     }
   }
 
-  /** @returns how long to wait before the next attempt; null if there was no connection */
+  /** One connection, until it ends. @returns how long to wait before the next one; null if there was none */
   async #streamOnce(listener: FeedListener, until: AbortSignal): Promise<number | 'refused' | 'other' | null> {
-    const once = { connected: false };
-    const onBegin = (): void => {
-      once.connected = true;
-      listener.onConnection('live');
-    };
+    const parser = new SseParser();
+    let isConnected = false;
     try {
       // Accept no rows before it is known which ledger they belong to.
       if (await this.#isOther(listener)) return 'other';
-      return (await this.#stream(listener, until, onBegin)) ?? RETRY_MS;
+      const last = listener.from() - 1;
+      const headers: Record<string, string> = { Accept: 'text/event-stream' };
+      if (last >= 0) headers['Last-Event-ID'] = String(last);
+      const { body } = await this.request('/stream?format=rows', { headers, signal: until });
+      if (body === null) return RETRY_MS;
+      isConnected = true;
+      listener.onConnection('live');
+      const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) return parser.retry ?? RETRY_MS;
+        for (const { event, data } of parser.push(value))
+          if (event === 'rows') await listener.onPage(JSON.parse(data) as RowPage);
+      }
     } catch (error) {
       if (toAccessProblem(error) !== null) return 'refused';
-      return once.connected ? RETRY_MS : null;
-    }
-  }
-
-  /** One connection, until it ends. @returns how long the server asks to wait before the next one */
-  async #stream(listener: FeedListener, until: AbortSignal, onBegin: () => void): Promise<number | null> {
-    const last = listener.from() - 1;
-    const headers: Record<string, string> = { Accept: 'text/event-stream' };
-    if (last >= 0) headers['Last-Event-ID'] = String(last);
-    const answer = await this.request('/stream?format=rows', { headers, signal: until });
-    if (answer.body === null) return null;
-    onBegin();
-    const parser = new SseParser();
-    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return parser.retry;
-      for (const { event, data } of parser.push(value)) {
-        if (event === 'rows') await listener.onPage(JSON.parse(data) as RowPage);
-      }
+      return isConnected ? RETRY_MS : null;
     }
   }
 
@@ -197,12 +181,105 @@ async function readProblem(answer: Response, isKnown: boolean): Promise<FeedErro
 /** Waits, but at most until the network is available again. */
 function pause(ms: number, until: AbortSignal, online: EventTarget): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
+    const over = new AbortController();
     const go = (): void => {
       clearTimeout(timer);
+      over.abort();
       resolve();
     };
-    until.addEventListener('abort', go, { once: true });
-    online.addEventListener('online', go, { once: true });
+    const timer = setTimeout(go, ms);
+    until.addEventListener('abort', go, { signal: over.signal });
+    online.addEventListener('online', go, { signal: over.signal });
   });
+}
+
+/**
+ * The session of a person who has signed in on the page. Its cookie is out of reach here; the service says who the
+ * person is, and the secret that a change must send.
+ */
+export interface PageSession {
+  readonly actor: string;
+  readonly role: string;
+  readonly csrf: string;
+}
+
+const SIGN_IN_PATH = '/auth/login';
+let canSignIn = false;
+
+/** Remembers whether the service that refused a request lets people sign in. */
+function noteRefusal(headers: Headers): void {
+  if (headers.get('Turnpike-Sign-In') === SIGN_IN_PATH) canSignIn = true;
+}
+
+/** The address at which a person signs in and returns to a view; null if the service has none. */
+export const signInAddress = (view: string): string | null =>
+  canSignIn ? `${SIGN_IN_PATH}?return=${encodeURIComponent(view)}` : null;
+
+/** The session of this browser; null without. */
+export async function readSession(base = ''): Promise<PageSession | null> {
+  const answer = await fetch(`${base}/auth/session`, { credentials: 'same-origin' });
+  return answer.ok ? ((await answer.json()) as PageSession) : null;
+}
+
+export async function signOut({ csrf }: PageSession): Promise<void> {
+  const headers = { 'X-Turnpike-CSRF': csrf };
+  await fetch('/auth/logout', { method: 'POST', credentials: 'same-origin', headers });
+}
+
+interface SseMessage {
+  readonly event: string;
+  readonly data: string;
+}
+
+/** Parses server-sent events from decoded text, which has no byte order mark, as the HTML standard defines. */
+export class SseParser {
+  #rest = '';
+  #event = '';
+  #data: string[] = [];
+  /** Milliseconds that the server asks to wait before the next attempt. */
+  retry: number | null = null;
+
+  /** The messages that this piece of the stream completes. */
+  push(piece: string): readonly SseMessage[] {
+    const text = this.#rest + piece;
+    const found: SseMessage[] = [];
+    let from = 0;
+    for (;;) {
+      const [end, next] = lineEnd(text, from);
+      if (end < 0) break;
+      const message = this.#line(text.slice(from, end));
+      if (message !== null) found.push(message);
+      from = next;
+    }
+    this.#rest = text.slice(from);
+    return found;
+  }
+
+  #line(line: string): SseMessage | null {
+    if (line === '') return this.#dispatch();
+    const colon = line.indexOf(':');
+    if (colon === 0) return null;
+    const name = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
+    if (name === 'event') this.#event = value;
+    else if (name === 'data') this.#data.push(value);
+    else if (name === 'retry' && /^\d{1,7}$/.test(value)) this.retry = Number(value);
+    return null;
+  }
+
+  #dispatch(): SseMessage | null {
+    const [event, data] = [this.#event, this.#data];
+    this.#event = '';
+    this.#data = [];
+    return data.length === 0 ? null : { event: event || 'message', data: data.join('\n') };
+  }
+}
+
+/** The end of the next line and the start of the one after it. A CR at the very end may be half of a CR LF. */
+function lineEnd(text: string, from: number): readonly [end: number, next: number] {
+  const lf = text.indexOf('\n', from);
+  const cr = text.indexOf('\r', from);
+  if (cr < 0 || (lf >= 0 && lf < cr)) return [lf, lf + 1];
+  if (cr === text.length - 1) return [-1, -1];
+  return [cr, text[cr + 1] === '\n' ? cr + 2 : cr + 1];
 }

@@ -1,13 +1,12 @@
 // Courses and charts of the displayed runs: fetched when first needed, and updated while they grow.
 
-import { signal, type ReadonlySignal } from '@preact/signals';
+import { signal } from '@preact/signals';
 import type { Course } from '../../../../core/contract/inspection/inspection.js';
 import { appendCourse } from './run-marks.js';
 import { ChartIndex, movesOf, Path } from './path.js';
 import { toAccessProblem, type Feed } from '../data/feed.js';
 import type { Rows } from './rows/rows.js';
 import { firstEntryOf, type Run, type Runs } from './rows/runs.js';
-import { trackSignals } from './track-signals.js';
 
 /** Shortest interval between requests for a course that grows, in milliseconds. */
 const REFETCH_MS = 400;
@@ -19,7 +18,6 @@ const RETRY_MS_MAX = 60_000;
 /** The part of the store that courses need. */
 export interface CourseSource {
   readonly feed: Feed;
-  readonly rev: ReadonlySignal<number>;
   readonly runs: Runs;
   readonly rows: Pick<Rows, 'end'>;
 }
@@ -54,10 +52,8 @@ export class Courses {
 
   /** The course of a run as far as it is known; requests the missing part. */
   course(run: Run | null): Course | null {
-    trackSignals(this.rev);
-    trackSignals(this.#store.rev);
     if (run === null) return null;
-    const entry = this.#courses.get(run.id);
+    const entry = this.#entryOf(run);
     if (entry === undefined) {
       const fresh: CourseEntry = {
         course: null,
@@ -119,12 +115,17 @@ export class Courses {
   }
 
   stateOf(run: Run): CourseEntry['state'] {
-    trackSignals(this.rev);
-    return this.#courses.get(run.id)?.state ?? 'asking';
+    return this.#entryOf(run)?.state ?? 'asking';
+  }
+
+  /** Whatever reads it is drawn again with every response. */
+  #entryOf(run: Run): CourseEntry | undefined {
+    this.rev.valueOf();
+    return this.#courses.get(run.id);
   }
 
   chart(hash: string | null): ChartState {
-    trackSignals(this.rev);
+    this.rev.valueOf();
     if (hash === null || hash === '') return 'none';
     const known = this.#charts.get(hash);
     if (known !== undefined) return known;

@@ -5,14 +5,13 @@ import { computed, type ReadonlySignal } from '@preact/signals';
 import type { Course, Move } from '../../../../core/contract/inspection/inspection.js';
 import { alignSequences, type AlignedPair } from '../../../../core/align-sequences.js';
 import { FilteredRows, isFiltering, createRowTest, type Filter } from './rows/filtered-rows.js';
-import { entriesWithCauses, momentAfter, nthOf, RunMarks, type RunMark } from './run-marks.js';
+import { entriesWithCauses, isUntil, momentAfter, nthOf, RunMarks, type RunMark } from './run-marks.js';
 import { lowerBound, NumberList } from './rows/number-list.js';
 import { countMovesUntil, movesOf, type Moment } from './path.js';
 import type { PageView } from './address.js';
 import type { Courses } from './courses.js';
 import type { Rows } from './rows/rows.js';
 import type { Run, Runs } from './rows/runs.js';
-import { trackSignals } from './track-signals.js';
 
 export interface ListItem extends RunMark {
   /** The run of the item; in a comparison also the side. */
@@ -23,7 +22,6 @@ export interface ListItem extends RunMark {
 
 /** The part of the store that lists need. */
 export interface ListSource {
-  readonly rev: ReadonlySignal<number>;
   readonly view: ReadonlySignal<PageView>;
   readonly comparison: ReadonlySignal<PageView['cmp']>;
   readonly rows: Rows;
@@ -54,7 +52,6 @@ export class Lists {
   #createList(): ItemList {
     const { run: id, own, filter: words, problems, step, tab } = this.#store.view.value;
     const cmp = this.#store.comparison.value;
-    trackSignals(this.#store.rev);
     const filter = { words, problems };
     const run = id === null ? null : this.#store.runs.byId(id);
     if (cmp !== null && run !== null) return this.#listComparison(run, tab === 'run' ? 0 : step, cmp);
@@ -196,6 +193,3 @@ function toSideItem({ a, b }: AlignedPair, ours: readonly SideItem[], theirs: re
 
 const moveText = (course: Course | null, place: number): string =>
   (course?.edges[course.moves[place]?.[2] ?? -1] ?? '').toLowerCase();
-
-const isUntil = (mark: RunMark | undefined, { at, moves }: Moment): boolean =>
-  mark !== undefined && (mark.at < at || (mark.at === at && mark.nth <= moves));

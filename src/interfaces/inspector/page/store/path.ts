@@ -56,7 +56,7 @@ export class ChartIndex {
     const node = this.nodes.get(id);
     if (node === undefined || node.type === 'atomic' || node.type === 'final') return;
     for (const child of this.childrenOf(id)) {
-      if (node.type !== 'parallel' && child.id !== node.initial && child.name !== node.initial) continue;
+      if (child.id !== node.initial && child.name !== node.initial) continue;
       into.push(child.id);
       this.#down(child.id, into);
     }
@@ -160,4 +160,30 @@ function decrement(counts: Map<string, number>, key: string): void {
   const count = (counts.get(key) ?? 0) - 1;
   if (count > 0) counts.set(key, count);
   else counts.delete(key);
+}
+
+/** A transition that a machine could have taken and did not take. */
+export interface UntakenTransition {
+  readonly edge: ChartEdge;
+  /** Whether its event occurred and another transition was taken: then its guard failed, or an earlier one held. */
+  readonly hasEventOccurred: boolean;
+}
+
+/** Every edge out of the active states of a path at the cursor, except the one that it took next. */
+export function findUntakenTransitions(path: Path): readonly UntakenTransition[] {
+  const next = path.moves[path.movesMade];
+  const taken = path.index.edges.get(path.edgeOf(next));
+  const found = path.index.chart.edges.filter(({ id, source }) => {
+    const isActive = source === '' ? path.active.size > 0 : path.active.has(source);
+    return isActive && id !== taken?.id;
+  });
+  const all = found.map((edge) => ({
+    edge,
+    hasEventOccurred: edge.event === taken?.event && edge.source === taken.source,
+  }));
+  // Transitions that were tried come first.
+  return [
+    ...all.filter(({ hasEventOccurred }) => hasEventOccurred),
+    ...all.filter(({ hasEventOccurred }) => !hasEventOccurred),
+  ];
 }

@@ -3,16 +3,20 @@
 
 import { signal, type ReadonlySignal } from '@preact/signals';
 import type { LedgerInfo, ReplayedInfo, RowPage } from '../../../../core/contract/inspection/inspection.js';
+import { RowPacker } from '../../contract/event-row.js';
 import { toAccessProblem } from '../data/feed.js';
 import type { ProofState } from '../worker/ledger-proof.js';
 import type { Rows } from './rows/rows.js';
+
+/** How far the log goes, and what is signed of it. */
+export type LogGrowth = Pick<LedgerInfo, 'size' | 'checkpoint' | 'key'>;
 
 /** Runs the proof. It receives the displayed rows and the size of the log, and reports its progress. */
 export interface Prover {
   readonly begin: (info: LedgerInfo) => void;
   /** Displayed rows, each once and in order. */
   readonly addRows: (page: RowPage) => void;
-  readonly onGrowth: (info: Pick<LedgerInfo, 'size' | 'checkpoint' | 'key'>) => void;
+  readonly onGrowth: (growth: LogGrowth) => void;
   /** The leaf hash of a proved entry; null for any other. */
   readonly leafOf: (at: number) => Promise<string | null>;
 }
@@ -162,23 +166,11 @@ function hasUnreadEntries(rows: Rows, from: number): boolean {
 const ACCESS_LABEL = 'access';
 
 /** Rows of the list, in the form in which the service sends them. */
-export function pageOf(rows: Rows, from: number, to: number): RowPage {
-  const texts: string[] = [];
-  const places = new Map<string, number>();
-  const place = (text: string): number => {
-    const known = places.get(text);
-    if (known !== undefined) return known;
-    places.set(text, texts.length);
-    return texts.push(text) - 1;
-  };
-  const tuples: RowPage['rows'][number][] = [];
+function pageOf(rows: Rows, from: number, to: number): RowPage {
+  const packer = new RowPacker();
   for (let at = from; at < to; at += 1) {
     const row = rows.row(at);
-    if (row === null) continue;
-    const ids = [place(row.tree_id), place(row.run_id), place(row.type), place(row.label), place(row.tone)] as const;
-    const state = row.state === null ? -1 : place(row.state);
-    const tuple = [row.seq, ...ids, row.time, row.step, row.hash, state] as const;
-    tuples.push(row.creation === null ? tuple : [...tuple, row.creation]);
+    if (row !== null) packer.add(row);
   }
-  return { from, texts, time_base: 0, rows: tuples };
+  return packer.page();
 }

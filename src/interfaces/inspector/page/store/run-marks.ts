@@ -70,14 +70,13 @@ export class RunMarks {
 
   /** The last mark at or before a position, or -1. */
   placeOf(moment: Moment): number {
-    return lowerBound(this.length, (place) => this.#isUntil(place, moment)) - 1;
-  }
-
-  #isUntil(place: number, { at, moves }: Moment): boolean {
-    const mark = this.get(place);
-    return mark !== null && (mark.at < at || (mark.at === at && mark.nth <= moves));
+    return lowerBound(this.length, (place) => isUntil(this.get(place), moment)) - 1;
   }
 }
+
+/** Whether a mark is at or before a position. */
+export const isUntil = (mark: RunMark | null | undefined, { at, moves }: Moment): boolean =>
+  mark != null && (mark.at < at || (mark.at === at && mark.nth <= moves));
 
 /** The number of a move after its entry, from 1. */
 export function nthOf(moves: readonly Move[], place: number): number {
@@ -85,7 +84,6 @@ export function nthOf(moves: readonly Move[], place: number): number {
   return place - lowerBound(moves.length, (other) => (moves[other]?.[0] ?? 0) < at) + 1;
 }
 
-export const momentOfMark = ({ at, nth }: RunMark): Moment => ({ at, moves: nth });
 export const momentAfter = (at: number): Moment => ({ at, moves: ALL_MOVES });
 
 /** Extends a course: `more` starts where it ended, and has its own indexes of edges and states. */

@@ -4,7 +4,7 @@ import type { Tone } from '../../../../core/contract/inspection/inspection.js';
 import { NEEDS_APPROVAL } from '../../../../core/contract/inspection/needs-approval.js';
 import { OUTCOMES, PHASES, type Outcome, type Phase } from '../../../../core/contract/run/phase.js';
 import type { Path } from './path.js';
-import { toneAt, type Hue } from './rows/worst-tones.js';
+import { toneAt } from './rows/tones.js';
 import type { Rows } from './rows/rows.js';
 import type { Run } from './rows/runs.js';
 
@@ -76,12 +76,3 @@ export function guessOutcome(phase: Phase): Outcome {
 export function findRefusalMove(path: Path): number {
   return path.moves.findIndex((move) => path.index.edges.get(path.edgeOf(move))?.target === 'RECORD');
 }
-
-/** The name of the colour of an outcome. */
-export const OUTCOME_HUES: Readonly<Record<ShownOutcome, Hue>> = {
-  SUCCESS: 'completed',
-  VALIDATION_ERROR: 'invalid',
-  DENIED: 'denied',
-  [NEEDS_APPROVAL]: 'waiting',
-  EXECUTION_ERROR: 'failed',
-};

@@ -2,20 +2,18 @@
 
 import { batch, computed, signal } from '@preact/signals';
 import type { EventDetails, LedgerInfo, RowPage } from '../../../../core/contract/inspection/inspection.js';
-import { toAccessProblem, type FeedConnection, type Feed, type AccessProblem } from '../data/feed.js';
-import { isTextOfRow, leafHashOf, type InspectedEvent } from '../data/row-text.js';
-import { fetchEarlierRows, loadNewest, applyLivePage } from '../data/load-rows.js';
+import { errorText, toAccessProblem, type FeedConnection, type Feed, type AccessProblem } from '../data/feed.js';
+import type { SessionView } from '../../contract/session-view.js';
+import { isTextOfRow, leafHashOf, type InspectedEvent } from '../worker/ledger-proof.js';
 import { FIRST_VIEW, type Tab, type PageView } from './address.js';
 import { Courses } from './courses.js';
 import { Lists, type ListItem } from './item-lists.js';
 import { lowerBound } from './rows/number-list.js';
 import { ALL_MOVES, type Moment } from './path.js';
 import { ProofTracker } from './proof-tracker.js';
-import { ReceivedRows } from './received-rows.js';
+import { applyLivePage, fetchEarlierRows, loadNewest, ReceivedRows } from './received-rows.js';
 import { Rows } from './rows/rows.js';
 import { kindOf, Runs, type Run } from './rows/runs.js';
-import { SessionViews } from './session-views.js';
-import { trackSignals } from './track-signals.js';
 
 /** New rows are drawn at most ten times a second. */
 const DRAW_MS = 100;
@@ -24,6 +22,9 @@ const PREPARE_MS_MAX = 5_000;
 /** Pause before earlier rows are requested again after a failure, in milliseconds. It doubles with each failure. */
 const FILL_MS = 1_000;
 const FILL_MS_MAX = 60_000;
+
+/** Identifies the view of a session at an entry. */
+export const sessionKey = (session_id: string, at: number): string => `session ${session_id} ${at}`;
 
 export class Store {
   readonly feed: Feed;
@@ -41,9 +42,9 @@ export class Store {
   #runs = new Runs(this.#rows);
   #received = new ReceivedRows(this.#rows);
   readonly courses: Courses;
-  readonly sessions: SessionViews;
   readonly lists: Lists;
   readonly proof: ProofTracker;
+  #session: { readonly key: string; readonly view: SessionView | null } | null = null;
   #drawTimer: ReturnType<typeof setTimeout> | null = null;
   #following: AbortController | null = null;
   #isFilling = false;
@@ -52,45 +53,37 @@ export class Store {
 
   /** Whatever reads the rows is drawn again when they change: they are no signals themselves. */
   get rows(): Rows {
-    trackSignals(this.rev);
+    this.rev.valueOf();
     return this.#rows;
   }
   get runs(): Runs {
-    trackSignals(this.rev);
+    this.rev.valueOf();
     return this.#runs;
   }
 
   /** The position at which everything is displayed. */
   readonly cursor = computed<Moment>(() => {
     const { at } = this.view.value;
-    trackSignals(this.rev);
     return at ?? { at: this.rows.end - 1, moves: ALL_MOVES };
   });
   /** The number of entries that every panel shows. */
-  readonly revision = computed(() => {
-    trackSignals(this.rev);
-    return this.rows.end;
-  });
+  readonly revision = computed(() => this.rows.end);
   readonly isLive = computed(() => this.view.value.at === null);
   readonly run = computed<Run | null>(() => {
-    trackSignals(this.rev);
     const { run } = this.view.value;
     return run === null ? null : this.runs.byId(run);
   });
   /** What is compared. An address can name a run that is not comparable: then nothing is. */
   readonly comparison = computed<PageView['cmp']>(() => {
-    trackSignals(this.rev);
     const { cmp } = this.view.value;
     return cmp !== null && this.canCompare(cmp.run) ? cmp : null;
   });
   readonly tab = computed(() => this.view.value.tab);
-  readonly step = computed(() => this.view.value.step);
 
   constructor(feed: Feed, proof: ProofTracker) {
     this.feed = feed;
     this.proof = proof;
     this.courses = new Courses(this);
-    this.sessions = new SessionViews(this);
     this.lists = new Lists(this);
   }
 
@@ -116,7 +109,7 @@ export class Store {
       batch(() => {
         this.refusal.value = toAccessProblem(error);
         this.connection.value = this.refusal.value === null ? 'none' : 'refused';
-        this.failure.value = error instanceof Error ? error.message : String(error);
+        this.failure.value = errorText(error);
       });
       return;
     }
@@ -380,10 +373,25 @@ export class Store {
     const preparing = runs.flatMap((run) => {
       const last = run === null ? -1 : this.#received.lastOf(this.rows.ids.at(run.tree));
       if (run === null || last < 0) return [];
-      const session = tab === 'session' && this.isLive.value ? [this.sessions.prepare(run, last)] : [];
+      const session = tab === 'session' && this.isLive.value ? [this.#prepareSession(run, last)] : [];
       return [this.courses.prepare(run, last), ...session];
     });
     await Promise.all(preparing);
+  }
+
+  /** Fetches the session of a run's tree at an entry. After a failure, the panel requests it itself. */
+  async #prepareSession(run: Run, at: number): Promise<void> {
+    const session_id = this.rows.ids.at(run.tree);
+    try {
+      this.#session = { key: sessionKey(session_id, at), view: await this.feed.session(session_id, at) };
+    } catch {
+      this.#session = null;
+    }
+  }
+
+  /** A session that was fetched before the entry was shown, so that its panel is drawn with the others. */
+  preparedSession(key: string): SessionView | null | undefined {
+    return this.#session?.key === key ? this.#session.view : undefined;
   }
 
   #draw(): void {

@@ -5,13 +5,11 @@ import { Center } from './center.js';
 import { openPanel, useStore } from './common/context.js';
 import { EntryDetails } from './events/entry-details.js';
 import { EventList } from './events/event-list.js';
-import { KeysHelp } from './common/keys-help.js';
-import { handleKey } from './common/keys.js';
+import { handleKey, KeysHelp } from './common/keys.js';
 import { RunTreePanel } from './run-tree-panel.js';
 import { Scrubber } from './events/scrubber.js';
-import { AccessHelp, ACCESS_PROBLEM_TEXTS } from './access-problem.js';
+import { AccessHelp, ReadFailure } from './page-header.js';
 import { TopBar } from './top-bar.js';
-import { trackSignals } from '../store/track-signals.js';
 
 export function App() {
   const store = useStore();
@@ -34,7 +32,6 @@ function Body() {
   const store = useStore();
   if (store.failure.value !== null) return <FailureNotice why={store.failure.value} />;
   if (store.info.value === null) return <main class="whole">Reading the ledger…</main>;
-  trackSignals(store.rev);
   if (store.runs.size === 0) return <EmptyNotice />;
   return (
     <>
@@ -83,13 +80,9 @@ function Banner() {
 
 function FailureNotice({ why }: { readonly why: string }) {
   const store = useStore();
-  const refusal = store.refusal.value;
   return (
     <main class="whole">
-      <div role="alert">
-        <h2>{refusal === null ? 'The ledger could not be read' : ACCESS_PROBLEM_TEXTS[refusal]}</h2>
-        <p>{refusal === null ? why : <AccessHelp />}</p>
-      </div>
+      <ReadFailure title="The ledger could not be read" why={why} refusal={store.refusal.value} />
       <button type="button" onClick={() => void store.open()}>
         Try again
       </button>

@@ -4,11 +4,10 @@
 import { useEffect, useState } from 'preact/hooks';
 import { Icon } from './common/icons.js';
 import { JsonView } from './common/json-view.js';
-import { formatIsoTime, VisibleText } from './common/text.js';
+import { Facts, formatIsoTime, VisibleText, type Fact } from './common/text.js';
 import { requestLines } from '../text/text-authors.js';
-import { PageHeader } from './page-header.js';
-import { AccessHelp, ACCESS_PROBLEM_TEXTS } from './access-problem.js';
-import { toAccessProblem, type AccessProblem } from '../data/feed.js';
+import { PageHeader, ReadFailure } from './page-header.js';
+import { errorText, toAccessProblem, type AccessProblem } from '../data/feed.js';
 import type { RunState } from '../../../../core/contract/run/run-context.js';
 import type { ApprovalsClient, ApprovalItem, CountedVote } from '../data/approvals-client.js';
 
@@ -25,7 +24,7 @@ export function ApprovalsPage({ approvals }: { readonly approvals: ApprovalsClie
   const load = (): void => {
     approvals.list().then(
       (open) => setLoaded({ open }),
-      (error: unknown) => setLoaded({ failed: errorText(error), refusal: toAccessProblem(error) }),
+      (error: unknown) => setLoaded({ failed: problemText(error), refusal: toAccessProblem(error) }),
     );
   };
   useEffect(() => {
@@ -46,7 +45,21 @@ export function ApprovalsPage({ approvals }: { readonly approvals: ApprovalsClie
           <VoteNotice vote={vote} event={states.get(vote.run_id) ?? null} key={`${vote.run_id}/${vote.digest}`} />
         ))}
         {loaded === null && <p class="quiet">Reading the pending approvals…</p>}
-        {loaded !== null && 'failed' in loaded && <FailureNotice {...loaded} retry={load} />}
+        {loaded !== null && 'failed' in loaded && (
+          <>
+            <ReadFailure
+              title="The pending approvals could not be read"
+              why={loaded.failed}
+              refusal={loaded.refusal}
+              right="approve"
+            />
+            <p>
+              <button type="button" onClick={load}>
+                Try again
+              </button>
+            </p>
+          </>
+        )}
         {loaded !== null && 'open' in loaded && loaded.open.length === 0 && (
           <p class="empty">No approvals are pending.</p>
         )}
@@ -68,49 +81,8 @@ export function ApprovalsPage({ approvals }: { readonly approvals: ApprovalsClie
   );
 }
 
-interface FailureProps {
-  readonly failed: string;
-  readonly refusal: AccessProblem | null;
-  readonly retry: () => void;
-}
-
-function FailureNotice({ failed, refusal, retry: again }: FailureProps) {
-  return (
-    <>
-      <div role="alert">
-        <h2>{refusal === null ? 'The pending approvals could not be read' : ACCESS_PROBLEM_TEXTS[refusal]}</h2>
-        <p>{refusal === null ? failed : <AccessHelp right="approve" />}</p>
-      </div>
-      <p>
-        <button type="button" onClick={again}>
-          Try again
-        </button>
-      </p>
-    </>
-  );
-}
-
-const errorText = (error: unknown): string => {
-  if (toAccessProblem(error) === 'right') return 'this token has no right to approve.';
-  return error instanceof Error ? error.message : String(error);
-};
-
-function AskingConditions({ conditions }: { readonly conditions: NonNullable<ApprovalItem['conditions']> }) {
-  return conditions.map(({ id, message }) => (
-    <>
-      <dt>asked by</dt>
-      <dd>
-        {id}
-        {message !== null && (
-          <>
-            {': '}
-            <VisibleText text={message} />
-          </>
-        )}
-      </dd>
-    </>
-  ));
-}
+const problemText = (error: unknown): string =>
+  toAccessProblem(error) === 'right' ? 'this token has no right to approve.' : errorText(error);
 
 interface ApprovalProps {
   readonly approval: ApprovalItem;
@@ -120,9 +92,7 @@ interface ApprovalProps {
 
 function ApprovalCard({ approval, approvals, onVoted }: ApprovalProps) {
   const [isSeen, setSeen] = useState(false);
-  const { name, run_id, case_id, requested_by, requested_at, expires_at, digest, votes, quorum, approver_roles } =
-    approval;
-  const { conditions = [] } = approval;
+  const { name, run_id, votes, quorum } = approval;
   return (
     <article aria-label={`${name} for ${run_id}`}>
       <h2>
@@ -131,37 +101,7 @@ function ApprovalCard({ approval, approvals, onVoted }: ApprovalProps) {
           {votes.length} of {quorum} approvals
         </small>
       </h2>
-      <dl class="facts wide">
-        <dt>requested by</dt>
-        <dd>
-          <VisibleText text={requested_by} />
-        </dd>
-        <dt>run</dt>
-        <dd>
-          <a href={`./#run=${encodeURIComponent(run_id)}`}>{run_id}</a>
-        </dd>
-        <dt>case</dt>
-        <dd>{case_id ?? 'none'}</dd>
-        <dt>requested at</dt>
-        <dd>{formatIsoTime(Date.parse(requested_at))}</dd>
-        <dt>expires</dt>
-        <dd>{formatIsoTime(Date.parse(expires_at))}</dd>
-        <dt>approvers</dt>
-        <dd>{approver_roles.join(', ')}</dd>
-        <AskingConditions conditions={conditions} />
-        {votes.map(({ actor_id, role_id, at }) => (
-          <>
-            <dt>approved by</dt>
-            <dd>
-              {actor_id} as {role_id}, {at}
-            </dd>
-          </>
-        ))}
-        <dt>digest</dt>
-        <dd>
-          <code>{digest}</code>
-        </dd>
-      </dl>
+      <Facts facts={factsOf(approval)} wide />
       <div class="request">
         <h3>The request</h3>
         {approval.request === null ? (
@@ -173,6 +113,28 @@ function ApprovalCard({ approval, approvals, onVoted }: ApprovalProps) {
       <VoteForm approval={approval} approvals={approvals} onVoted={onVoted} seen={isSeen} />
     </article>
   );
+}
+
+function factsOf(approval: ApprovalItem): readonly Fact[] {
+  const { run_id, case_id, requested_by, requested_at, expires_at, votes, approver_roles, conditions = [] } = approval;
+  return [
+    ['requested by', <VisibleText text={requested_by} />],
+    ['run', <a href={`./#run=${encodeURIComponent(run_id)}`}>{run_id}</a>],
+    ['case', case_id ?? 'none'],
+    ['requested at', formatIsoTime(Date.parse(requested_at))],
+    ['expires', formatIsoTime(Date.parse(expires_at))],
+    ['approvers', approver_roles.join(', ')],
+    ...conditions.map(({ id, message }): Fact => [
+      'asked by',
+      <>
+        {id}
+        {message !== null && ': '}
+        <VisibleText text={message ?? ''} />
+      </>,
+    ]),
+    ...votes.map(({ actor_id, role_id, at }): Fact => ['approved by', `${actor_id} as ${role_id}, ${at}`]),
+    ['digest', <code>{approval.digest}</code>],
+  ];
 }
 
 /** A vote that this page has sent, and its result; `problem` if the service did not accept it. */
@@ -234,7 +196,7 @@ function VoteForm({ approval, approvals, onVoted, seen: isSeen }: ApprovalProps 
     const vote = { run_id, digest, name, decision: sent };
     approvals.vote(run_id, digest, sent).then(
       (votes) => onVoted({ ...vote, votes, problem: null }),
-      (error: unknown) => onVoted({ ...vote, votes: [], problem: errorText(error) }),
+      (error: unknown) => onVoted({ ...vote, votes: [], problem: problemText(error) }),
     );
   };
   return (

@@ -3,17 +3,15 @@
 import type { ComponentChildren } from 'preact';
 import { RUN_LINES, SESSION_PANELS } from '../../../../features/feature-panels.js';
 import { useStore } from './common/context.js';
-import { Icon, ToneIcon } from './common/icons.js';
+import { IconButton, ToneIcon } from './common/icons.js';
 import { Machine } from './chart/machine.js';
-import { PhaseRail } from './phase-rail.js';
-import { StepChips } from './step-chips.js';
+import { PhaseRail, StepChips } from './step-chips.js';
 import { StepStoryPanel } from './events/step-story-panel.js';
 import { Waterfall } from './waterfall.js';
-import { trackSignals } from '../store/track-signals.js';
 import type { Tab } from '../store/address.js';
 import { firstEntryOf, kindOf, shortId, displayStateOf, type Run } from '../store/rows/runs.js';
-import { hueOf } from '../store/rows/worst-tones.js';
-import { ancestorsOf } from '../store/rows/run-tree-lines.js';
+import { hueOf } from '../store/rows/tones.js';
+import { ancestorsOf } from '../store/rows/run-lines.js';
 
 export function Center() {
   const store = useStore();
@@ -129,19 +127,16 @@ function Tabs({ run }: { readonly run: Run }) {
 /** Offered only where there is a run or step of the same kind to compare with. */
 function CompareButton() {
   const store = useStore();
-  trackSignals(store.rev);
   return (
-    <button
-      type="button"
-      class="plain compare"
+    <IconButton
+      icon="compare"
+      class="compare"
       aria-pressed={store.isChoosingComparison.value}
-      aria-label="Compare with another run or step"
+      label="Compare with another run or step"
       title="Compare with another run of the same kind, or with another step (c)"
       disabled={!store.hasComparison}
       onClick={() => store.toggleComparison()}
-    >
-      <Icon name="compare" />
-    </button>
+    />
   );
 }
 

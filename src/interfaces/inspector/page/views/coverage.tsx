@@ -1,10 +1,9 @@
 // How often each element of the pinned policies decided, and what never did.
 
 import { useEffect, useState } from 'preact/hooks';
-import { VisibleText } from './common/text.js';
-import { PageHeader } from './page-header.js';
-import { AccessHelp, ACCESS_PROBLEM_TEXTS } from './access-problem.js';
-import { toAccessProblem } from '../data/feed.js';
+import { Checkbox, VisibleText } from './common/text.js';
+import { PageHeader, ReadFailure } from './page-header.js';
+import { errorText, toAccessProblem } from '../data/feed.js';
 import type { HttpFeed } from '../data/http-feed.js';
 import type { CoverageReport } from '../../../../core/contract/inspection/inspection.js';
 
@@ -31,16 +30,19 @@ export function CoveragePage({ feed }: { readonly feed: HttpFeed }) {
           decided may still be needed.
         </p>
         {loaded === null && <p class="quiet">Counting the decisions…</p>}
-        {loaded !== null && 'error' in loaded && <Problem error={loaded.error} />}
+        {loaded !== null && 'error' in loaded && (
+          <ReadFailure
+            title="The decisions could not be counted"
+            why={errorText(loaded.error)}
+            refusal={toAccessProblem(loaded.error)}
+          />
+        )}
         {loaded !== null && 'policies' in loaded && (
           <>
             <p>
               Entries {loaded.from} to {loaded.to}
               {loaded.not_recomputed > 0 && `; ${loaded.not_recomputed} run trees only in part`}.{' '}
-              <label>
-                <input type="checkbox" checked={isNeverOnly} onChange={() => setNeverOnly(!isNeverOnly)} /> only what
-                never decided
-              </label>
+              <Checkbox label="only what never decided" checked={isNeverOnly} onChange={setNeverOnly} />
             </p>
             {loaded.policies.length === 0 && <p class="empty">Nothing was decided.</p>}
             {loaded.policies.map((policy) => (
@@ -49,18 +51,6 @@ export function CoveragePage({ feed }: { readonly feed: HttpFeed }) {
           </>
         )}
       </main>
-    </div>
-  );
-}
-
-function Problem({ error }: { readonly error: unknown }) {
-  const refusal = toAccessProblem(error);
-  return (
-    <div role="alert">
-      <h2>{refusal === null ? 'The decisions could not be counted' : ACCESS_PROBLEM_TEXTS[refusal]}</h2>
-      <p>
-        {refusal === null ? error instanceof Error ? error.message : String(error) : <AccessHelp right="observe" />}
-      </p>
     </div>
   );
 }

@@ -3,17 +3,14 @@
 import type { ComponentChild } from 'preact';
 import { nameInLedger } from '../../../../core/contract/entry-name.js';
 import type { LedgerInfo } from '../../../../core/contract/inspection/inspection.js';
-import type { ProofState } from '../worker/ledger-proof.js';
+import { provableText, type ProofState } from '../worker/ledger-proof.js';
 import { openPanel, togglePanel, useStore } from './common/context.js';
-import { Icon } from './common/icons.js';
+import { Icon, IconButton } from './common/icons.js';
 import { formatCount, shortenHash } from './common/text.js';
-import { provableText } from '../worker/provable-text.js';
-import { trackSignals } from '../store/track-signals.js';
 
 export function ProofBadge() {
   const store = useStore();
   const { phase, state, replayed } = store.proof;
-  trackSignals(store.rev);
   const open = openPanel.value === 'proof';
   const broken = state.value?.broken ?? null;
   return (
@@ -119,7 +116,7 @@ function ProofPanel() {
             </li>
             <li class={state.checkpoint?.fits === true ? '' : 'ahead'}>{checkpointSummary(state)}</li>
           </ul>
-          <RootHash state={state} />
+          <RootHash root={state.root} />
         </>
       )}
       <h2>Decisions</h2>
@@ -166,20 +163,16 @@ function checkpointSummary({ checkpoint }: ProofState): string {
   return `the checkpoint of ${formatCount(checkpoint.size)} entries by ${checkpoint.origin}: ${signed[checkpoint.signature]}, ${fits}`;
 }
 
-function RootHash({ state }: { readonly state: ProofState }) {
-  if (state.root === null) return null;
+function RootHash({ root }: { readonly root: string }) {
   return (
     <p class="hash">
-      <code>{state.root}</code>
-      <button
-        type="button"
-        class="plain"
-        aria-label="Copy the root"
+      <code>{root}</code>
+      <IconButton
+        icon="copy"
+        label="Copy the root"
         title="Copy the root"
-        onClick={() => void navigator.clipboard.writeText(state.root ?? '')}
-      >
-        <Icon name="copy" />
-      </button>
+        onClick={() => void navigator.clipboard.writeText(root)}
+      />
     </p>
   );
 }

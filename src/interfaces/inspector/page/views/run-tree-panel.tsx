@@ -6,8 +6,7 @@ import { Icon, ToneIcon } from './common/icons.js';
 import { formatCount, VisibleText } from './common/text.js';
 import { VirtualList } from './common/virtual-list.js';
 import { kindOf, shortId, displayStateOf } from '../store/rows/runs.js';
-import { ancestorsOf, treeLines, type TreeLine } from '../store/rows/run-tree-lines.js';
-import { trackSignals } from '../store/track-signals.js';
+import { ancestorsOf, treeLines, type TreeLine } from '../store/rows/run-lines.js';
 
 const ROW = 28;
 
@@ -15,7 +14,6 @@ export function RunTreePanel() {
   const store = useStore();
   const { at } = store.cursor.value;
   const selected = store.view.value.run;
-  trackSignals(store.rev);
   useEffect(() => {
     if (selected !== null) setOpened(ancestorsOf(store.runs, selected).slice(0, -1), true);
   }, [selected, store]);

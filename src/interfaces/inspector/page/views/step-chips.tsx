@@ -1,32 +1,27 @@
-// The steps that had started at the cursor, each with its outcome.
+// The steps that had started at the cursor, each with its outcome, and the nine phases of the displayed one.
 
 import type { RefObject } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useStore } from './common/context.js';
-import { ToneIcon } from './common/icons.js';
-import { OUTCOME_HUES, outcomeOf } from '../store/steps.js';
+import { Icon, ToneIcon } from './common/icons.js';
+import { useSize } from './common/use-size.js';
+import { finalOutcome, findRefusedPhase, guessOutcome, listPhases, outcomeOf, type PhaseMark } from '../store/steps.js';
+import { momentAfter } from '../store/run-marks.js';
 import type { Run } from '../store/rows/runs.js';
 import { scrollTopFor } from '../store/rows/row-window.js';
+import { hueOf } from '../store/rows/tones.js';
 
 const WIDE = 40;
 
 export function StepChips({ run }: { readonly run: Run }) {
   const store = useStore();
-  const box = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(400);
+  const { box, width } = useSize(400);
   const step = store.stepShown();
   const count = Math.max(store.stepAt(store.cursor.value.at), step);
   /** The step with keyboard focus; 0: the displayed step. */
   const [focused, setFocused] = useState(0);
   useLayoutEffect(() => setFocused(0), [step]);
   const { left, scroll } = useScrolled(box, { at: focused > 0 ? focused : step, count, width });
-  useLayoutEffect(() => {
-    const { current } = box;
-    if (current === null) return;
-    const watch = new ResizeObserver(() => setWidth(current.clientWidth));
-    watch.observe(current);
-    return () => watch.disconnect();
-  }, []);
   const from = Math.max(0, Math.floor(left / WIDE) - 2);
   const to = Math.min(count, Math.ceil((left + width) / WIDE) + 2);
   /** The chip that the tab key reaches; always one that is drawn. */
@@ -120,11 +115,10 @@ function Chip({ run, step, isStop }: ChipProps) {
   const selected = store.stepShown() === step;
   const cmp = store.comparison.value;
   const compared = cmp?.run === run.id && cmp.step === step;
-  const hue = outcome === null ? 'running' : OUTCOME_HUES[outcome];
   return (
     <button
       type="button"
-      class={`chip h-${hue}${compared ? ' compared' : ''}`}
+      class={`chip h-${hueOf(outcome ?? 'running')}${compared ? ' compared' : ''}`}
       data-step={step}
       tabIndex={isStop ? 0 : -1}
       aria-pressed={selected}
@@ -136,5 +130,46 @@ function Chip({ run, step, isStop }: ChipProps) {
       {step}
       {outcome !== 'SUCCESS' && step < 1000 && <ToneIcon tone={outcome ?? 'running'} />}
     </button>
+  );
+}
+
+/** The nine phases of the displayed step at the cursor. */
+export function PhaseRail({ run }: { readonly run: Run }) {
+  const store = useStore();
+  const step = store.stepShown();
+  const cursor = store.cursor.value;
+  const path = step === 0 ? null : store.courses.path(run, step);
+  const begun = step > 0 && step <= store.stepAt(cursor.at);
+  if (path === null) return <div class="rail" />;
+  path.seekTo(begun ? cursor : momentAfter(-1));
+  const recordedOutcome = outcomeOf(store.rows, run, step, cursor.at);
+  const final = finalOutcome(store.rows, run, step);
+  const refused = findRefusedPhase(path, final);
+  const outcome = recordedOutcome ?? (refused === null ? null : (final ?? guessOutcome(refused)));
+  const hue = outcome === null ? 'idle' : hueOf(outcome);
+  return (
+    <div class="rail" data-revision={store.courses.revisionOf(run)}>
+      <ol aria-label="Phases">
+        {listPhases(path, outcome, begun).map((mark) => (
+          <PhaseItem mark={mark} hue={hue} key={mark.phase} />
+        ))}
+      </ol>
+      <span class={`outcome h-${hue}`}>{outcome ?? (begun ? 'in progress' : 'not begun')}</span>
+    </div>
+  );
+}
+
+function PhaseItem({ mark: { phase, state }, hue }: { readonly mark: PhaseMark; readonly hue: string }) {
+  return (
+    <li class={`${state} ${state === 'refused' ? `h-${hue}` : ''}`} title={`${phase}: ${state}`}>
+      <span class="bead">
+        {state === 'passed' && <Icon name="tick" />}
+        {state === 'refused' && <Icon name="close" />}
+      </span>
+      <span class="name">
+        {phase.replace('VALIDATE_', '')}
+        <span class="said">{`: ${state}`}</span>
+      </span>
+    </li>
   );
 }

@@ -2,9 +2,9 @@
 
 import type { FeedConnection } from '../data/feed.js';
 import { togglePanel, useStore } from './common/context.js';
-import { Icon, Logo } from './common/icons.js';
+import { Icon, IconButton, Logo } from './common/icons.js';
 import { ProofBadge } from './proof-badge.js';
-import { SessionMenu } from './session-menu.js';
+import { SessionMenu } from './page-header.js';
 import { shortenHash, VisibleText } from './common/text.js';
 
 const CONNECTION_TEXTS: Readonly<Record<FeedConnection, readonly [hue: string, words: string]>> = {
@@ -21,9 +21,7 @@ const CONNECTION_TEXTS: Readonly<Record<FeedConnection, readonly [hue: string, w
 export function TopBar() {
   return (
     <header class="top">
-      <button type="button" class="plain drawer-button" aria-label="Runs" onClick={() => togglePanel('tree')}>
-        <Icon name="tree" />
-      </button>
+      <IconButton icon="tree" label="Runs" class="drawer-button" onClick={() => togglePanel('tree')} />
       <Logo />
       <h1>State inspector</h1>
       <ConnectionState />
@@ -33,12 +31,8 @@ export function TopBar() {
       <ApprovalsLink />
       <SessionMenu />
       <ThemeButton />
-      <button type="button" class="plain" aria-label="Keys" title="Keys (?)" onClick={() => togglePanel('keys')}>
-        <Icon name="keys" />
-      </button>
-      <button type="button" class="plain drawer-button" aria-label="Events" onClick={() => togglePanel('events')}>
-        <Icon name="list" />
-      </button>
+      <IconButton icon="keys" label="Keys" title="Keys (?)" onClick={() => togglePanel('keys')} />
+      <IconButton icon="list" label="Events" class="drawer-button" onClick={() => togglePanel('events')} />
     </header>
   );
 }
@@ -95,18 +89,11 @@ const Pin = ({ name, of }: { readonly name: string; readonly of: string }) => (
 
 const NEXT_THEME = { auto: 'light', light: 'dark', dark: 'auto' } as const;
 
-export function ThemeButton() {
+function ThemeButton() {
   const store = useStore();
   const { theme } = store.view.value;
+  const label = `Theme: ${theme}`;
   return (
-    <button
-      type="button"
-      class="plain"
-      aria-label={`Theme: ${theme}`}
-      title={`Theme: ${theme}`}
-      onClick={() => store.change({ theme: NEXT_THEME[theme] })}
-    >
-      <Icon name={theme} />
-    </button>
+    <IconButton icon={theme} label={label} title={label} onClick={() => store.change({ theme: NEXT_THEME[theme] })} />
   );
 }

@@ -6,10 +6,9 @@ import { useStore } from './common/context.js';
 import { ToneIcon } from './common/icons.js';
 import { formatClock, formatDuration } from './common/text.js';
 import { VirtualList } from './common/virtual-list.js';
-import { listSpans, type Span } from '../store/rows/spans.js';
 import { kindOf, shortId, displayStateOf, type Run } from '../store/rows/runs.js';
-import { ancestorsOf } from '../store/rows/run-tree-lines.js';
-import { hueOf } from '../store/rows/worst-tones.js';
+import { ancestorsOf, listSpans, type Span } from '../store/rows/run-lines.js';
+import { hueOf } from '../store/rows/tones.js';
 import type { Store } from '../store/store.js';
 
 const ROW = 26;

@@ -8,10 +8,7 @@ const HASH_BYTES = 32;
 /** SHA-256 of the browser, which is available only on https, loopback and in files. */
 export const browserSha256: Hash = async (bytes) => new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
 
-export function leafBytes(text: string): Uint8Array<ArrayBuffer> {
-  const bytes = new TextEncoder().encode(`\0${text}`);
-  return bytes;
-}
+export const leafBytes = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(`\0${text}`);
 
 function nodeBytes(left: Uint8Array, right: Uint8Array): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(1 + 2 * HASH_BYTES);
@@ -67,37 +64,6 @@ export class CompactRange {
   #join(left: Uint8Array | undefined, right: Uint8Array | undefined): Promise<Uint8Array> {
     if (left === undefined || right === undefined) throw new RangeError('a node of the Merkle tree lacks a child');
     return this.#hash(nodeBytes(left, right));
-  }
-}
-
-/** The hashes of the proved entries, 32 bytes each, from the first entry of the log. */
-export class LeafHashes {
-  readonly #begin: number;
-  #count = 0;
-  #bytes = new Uint8Array(1_024 * HASH_BYTES);
-
-  constructor(begin: number) {
-    this.#begin = begin;
-  }
-
-  push(leaves: readonly Uint8Array[]): void {
-    const end = (this.#count + leaves.length) * HASH_BYTES;
-    if (end > this.#bytes.length) {
-      const grown = new Uint8Array(Math.max(end, 2 * this.#bytes.length));
-      grown.set(this.#bytes);
-      this.#bytes = grown;
-    }
-    for (const leaf of leaves) {
-      this.#bytes.set(leaf, this.#count * HASH_BYTES);
-      this.#count += 1;
-    }
-  }
-
-  /** @returns null for an entry that has not been proved */
-  at(index: number): string | null {
-    const place = index - this.#begin;
-    if (!Number.isSafeInteger(place) || place < 0 || place >= this.#count) return null;
-    return hex(this.#bytes.subarray(place * HASH_BYTES, (place + 1) * HASH_BYTES));
   }
 }
 

@@ -2,10 +2,10 @@
 // predecessor in its run tree. It compares the root with the signed checkpoint. It names the first entry that
 // does not fit. It goes on with the recorded hash of such an entry, to find out what the signed root still proves.
 
-import { nameInTree } from '../../../../core/contract/entry-name.js';
+import { nameInLedger, nameInTree } from '../../../../core/contract/entry-name.js';
 import { toEventRow } from '../../contract/event-row.js';
-import type { EventRow, LedgerInfo } from '../../../../core/contract/inspection/inspection.js';
-import { CompactRange, fromHex, hex, leafBytes, LeafHashes, browserSha256, type Hash } from './compact-range.js';
+import type { EventDetails, EventRow, LedgerInfo } from '../../../../core/contract/inspection/inspection.js';
+import { CompactRange, fromHex, hex, leafBytes, browserSha256, type Hash } from './compact-range.js';
 import { parseCheckpoint, verifySignature, type NoteCheckpoint, type SignatureState } from './checkpoint-note.js';
 
 /** The previous hash in the first entry of a run tree. */
@@ -43,7 +43,8 @@ export type RowLookup = (at: number) => EventRow | null;
 export class LedgerProof {
   readonly #hash: Hash;
   readonly #range: CompactRange;
-  readonly #leaves: LeafHashes;
+  /** The hashes of the proved entries, from the first entry of the log. */
+  readonly #leaves: string[] = [];
   readonly #begin: number;
   /** For each run tree, the hash and seq of its last entry. */
   readonly #last = new Map<string, { readonly hash: string; readonly seq: number }>();
@@ -59,7 +60,6 @@ export class LedgerProof {
     this.#hash = hash;
     this.#begin = info.begin;
     this.#range = new CompactRange(hash, info.begin, info.frontier);
-    this.#leaves = new LeafHashes(info.begin);
     if (info.flaw !== undefined) this.broken = { at: null, why: info.flaw };
   }
 
@@ -70,7 +70,7 @@ export class LedgerProof {
 
   /** The leaf hash of a proved entry; null for any other. */
   leafOf(at: number): string | null {
-    return this.#leaves.at(at);
+    return this.#leaves[at - this.#begin] ?? null;
   }
 
   /** Whether the next entry does not fit: then reading goes on only with the hash that was recorded for it. */
@@ -134,7 +134,7 @@ export class LedgerProof {
 
   async #append(leaves: readonly Uint8Array[]): Promise<void> {
     await this.#range.append(leaves);
-    this.#leaves.push(leaves);
+    for (const leaf of leaves) this.#leaves.push(hex(leaf));
   }
 
   async #checkCheckpoint(): Promise<void> {
@@ -199,3 +199,52 @@ const COMPARED_MEMBERS = ['seq', 'run_id', 'tree_id', 'type', 'label', 'tone', '
 export const isSameRow = (a: EventRow, b: EventRow): boolean =>
   COMPARED_MEMBERS.every((member) => a[member] === b[member]) &&
   JSON.stringify(a.creation) === JSON.stringify(b.creation);
+
+/** Whether the signed root confirms the recorded hashes of all entries, so that the other entries are as they were. */
+export const isProvable = ({ checkpoint }: Pick<ProofState, 'checkpoint'>): boolean =>
+  checkpoint !== null && checkpoint.fits && checkpoint.signature === 'right';
+
+/** What a proof still shows of a ledger that is broken anywhere. */
+export function provableText(state: ProofState): string {
+  const { broken, changed, checkpoint, read } = state;
+  const names = changed.map(({ at }) => nameInLedger(at)).join(', ');
+  if (isProvable(state) && checkpoint !== null) {
+    const others = changed.length === 0 ? 'the entries' : `all entries except ${names}`;
+    return `Still provable: ${others}. Their hashes give the root that was signed for ${checkpoint.size.toLocaleString('en-US')} entries.`;
+  }
+  if (broken?.at != null && broken.at > 0)
+    return `Still provable: nothing. Entries before ${nameInLedger(broken.at)} fit together, but no signature covers them alone.`;
+  return broken?.at == null && read > 0
+    ? 'Still provable: nothing. The entries fit together, but they are not what was signed.'
+    : 'Still provable: nothing.';
+}
+
+/** An entry; `changed` if its text is not the recorded one. */
+export interface InspectedEvent {
+  readonly details: EventDetails;
+  readonly changed: ChangedEntry | null;
+}
+
+/**
+ * Whether the text of an entry from the service belongs to its row in the list. The displayed text must be the hashed
+ * one, not one that the service substitutes when a reader opens it.
+ * @param leaf the hash of the proved entry; null if the proof has not reached it: then only the first bits of the hash,
+ *   in the row, are compared
+ */
+export async function isTextOfRow(
+  { text, leaf_hash }: Pick<EventDetails, 'text' | 'leaf_hash'>,
+  { row, leaf }: { readonly row: EventRow; readonly leaf: string | null },
+  hash: Hash = browserSha256,
+): Promise<boolean> {
+  const computed = await leafHashOf(text, hash);
+  const rowOfText = toEventRow(text, row.log_index, computed);
+  const isProved = leaf === null ? rowOfText.hash === row.hash : computed === leaf;
+  return computed === leaf_hash && isProved && isSameRow(rowOfText, row);
+}
+
+/** The leaf hash of a text. */
+export const leafHashOf = async (text: string, hash: Hash = browserSha256): Promise<string> =>
+  hex(await hash(leafBytes(text)));
+
+/** Whether an entry, by its canonical text, names content of this hash. */
+export const hasContentHash = (text: string, sha256: string): boolean => text.includes(`"hash_sha256":"${sha256}"`);

@@ -2,16 +2,14 @@
 // single-file page, in the page.
 
 import { nameInLedger } from '../../../../core/contract/entry-name.js';
-import type { LedgerInfo, RowPage } from '../../../../core/contract/inspection/inspection.js';
+import type { EventRow, LedgerInfo, RowPage } from '../../../../core/contract/inspection/inspection.js';
 import { unpackRows } from '../../contract/event-row.js';
-import type { EventRow } from '../../../../core/contract/inspection/inspection.js';
+import type { LogGrowth } from '../store/proof-tracker.js';
 import { LedgerProof, type ProofState } from './ledger-proof.js';
 
 export type ReadEntries = (from: number, to: number) => Promise<readonly string[]>;
 /** The hash that the ledger recorded for an entry, as the service reports it; null if it is unavailable. */
 export type ReadRecordedHash = (at: number) => Promise<string | null>;
-
-type Growth = Pick<LedgerInfo, 'size' | 'checkpoint' | 'key'>;
 
 /** Maximum number of entries that do not fit and are skipped. */
 const SKIPPED_MAX = 1_000;
@@ -23,7 +21,7 @@ export class PartProver {
   readonly #onState: (state: ProofState | null) => void;
   readonly #rows = new Map<number, EventRow>();
   #proof: LedgerProof | null = null;
-  #growth: Growth | null = null;
+  #growth: LogGrowth | null = null;
   #isWorking = false;
   #skipped = 0;
   readonly #readRecordedHash: ReadRecordedHash;
@@ -56,7 +54,7 @@ export class PartProver {
     return Promise.resolve(this.#proof?.leafOf(at) ?? null);
   }
 
-  onGrowth(growth: Growth): void {
+  onGrowth(growth: LogGrowth): void {
     this.#growth = growth;
     if (!this.#isWorking) void this.#work();
   }
@@ -67,8 +65,8 @@ export class PartProver {
     if (proof === null) return;
     this.#isWorking = true;
     try {
-      for (let done: Growth | null = null; this.#growth !== null && done !== this.#growth;) {
-        const now: Growth = this.#growth;
+      for (let done: LogGrowth | null = null; this.#growth !== null && done !== this.#growth;) {
+        const now: LogGrowth = this.#growth;
         await proof.checkpoint(now.checkpoint, now.key);
         if (proof.next < now.size && !proof.hasUnfit()) await this.#part(proof, now.size);
         else done = now;

@@ -1,13 +1,13 @@
 // The page's side of the proof in a worker: requests and results are messages.
 
 import type { LedgerInfo, RowPage } from '../../../../core/contract/inspection/inspection.js';
-import type { Prover } from '../store/proof-tracker.js';
+import type { LogGrowth, Prover } from '../store/proof-tracker.js';
 import type { ProofState } from './ledger-proof.js';
 
 export type ProofRequest =
   | { readonly begin: LedgerInfo; readonly base: string; readonly token: string | null }
   | { readonly shown: RowPage }
-  | { readonly grown: Pick<LedgerInfo, 'size' | 'checkpoint' | 'key'> }
+  | { readonly grown: LogGrowth }
   | { readonly leafOf: number; readonly id: number };
 
 /** A result: the progress, null if the proof cannot continue, or a requested hash. */
@@ -49,7 +49,7 @@ export function createWorkerProver(
   return {
     begin: (info) => worker.postMessage({ begin: info, ...address }),
     addRows: (page) => worker.postMessage({ shown: page }),
-    onGrowth: ({ size, checkpoint, key }) => worker.postMessage({ grown: { size, checkpoint, key } }),
+    onGrowth: (growth) => worker.postMessage({ grown: growth }),
     leafOf: (at) =>
       new Promise((resolve) => {
         if (isDead) {

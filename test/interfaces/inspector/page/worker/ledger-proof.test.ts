@@ -7,18 +7,22 @@ import type { EventRow, LedgerInfo } from '../../../../../src/core/contract/insp
 import { appendLeaf, leafHash, rootOf } from '../../../../../src/core/ledger/proof/merkle.js';
 import { notePrivateKey, noteSigner } from '../../../../../src/core/ledger/proof/signed-note.js';
 import { signCheckpoint } from '../../../../../src/core/ledger/proof/checkpoint.js';
-import { InlineFeed, type InlineData } from '../../../../../src/interfaces/inspector/page/data/inline-feed.js';
-import { isTextOfRow, hasContentHash } from '../../../../../src/interfaces/inspector/page/data/row-text.js';
+import { InlineFeed } from '../../../../../src/interfaces/inspector/page/data/inline-feed.js';
+import type { InlineData } from '../../../../../src/interfaces/inspector/render-one-file.js';
 import { ProofTracker, type ProofSource } from '../../../../../src/interfaces/inspector/page/store/proof-tracker.js';
 import { Rows } from '../../../../../src/interfaces/inspector/page/store/rows/rows.js';
 import { Store } from '../../../../../src/interfaces/inspector/page/store/store.js';
-import { LedgerProof, type ProofState } from '../../../../../src/interfaces/inspector/page/worker/ledger-proof.js';
+import {
+  hasContentHash,
+  isTextOfRow,
+  LedgerProof,
+  type ProofState,
+} from '../../../../../src/interfaces/inspector/page/worker/ledger-proof.js';
 import {
   CompactRange,
   fromHex,
   hex,
   leafBytes,
-  LeafHashes,
   browserSha256,
   type Hash,
 } from '../../../../../src/interfaces/inspector/page/worker/compact-range.js';
@@ -33,6 +37,7 @@ import {
   type ProofRequest,
   type WorkerLike,
 } from '../../../../../src/interfaces/inspector/page/worker/worker-prover.js';
+import { infoOf } from '../../../../fixtures/inspected-tree.js';
 
 const signer = noteSigner(notePrivateKey('turnpike/test', new Uint8Array(32).fill(7)) ?? '');
 const stranger = noteSigner(notePrivateKey('turnpike/test', new Uint8Array(32).fill(8)) ?? '');
@@ -63,17 +68,7 @@ const shownFor =
   };
 
 const TEXTS = ledger(23);
-const WHOLE: LedgerInfo = {
-  ledger_id: 'x',
-  begin: 0,
-  size: 23,
-  checkpoint: null,
-  key: null,
-  frontier: [],
-  live: true,
-  approvals: true,
-  title: '',
-};
+const WHOLE = infoOf(23);
 
 const until = async (holds: () => boolean): Promise<void> => {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 2));
@@ -290,8 +285,7 @@ test('invalid hashes of earlier entries are the result, without waiting', () => 
     () => Promise.resolve(TEXTS),
     (state) => void states.push(state),
   );
-  const info = { ledger_id: 'x', size: 23, checkpoint: null, key: null, live: false, approvals: false, title: '' };
-  prover.begin({ ...info, begin: 3, frontier: ['00'] });
+  prover.begin({ ...WHOLE, begin: 3, frontier: ['00'] });
   prover.onGrowth({ size: 23, checkpoint: null, key: null });
   expect(states).toMatchObject([{ verified: 3, root: null, broken: { at: null, why: expect.stringContaining('@3') } }]);
 });
@@ -336,7 +330,7 @@ describe('an entry from a service', () => {
   test('is compared with the full hash in the worker, for every proved entry', async () => {
     const leaf_hash = (at: number): string => leafHash(TEXTS[at] ?? '');
     const data: InlineData = {
-      info: { ...WHOLE, live: false },
+      info: WHOLE,
       pages: [packRows(TEXTS.map((one, at) => toEventRow(one, at, leafHash(one))))],
       entries: TEXTS,
       events: Object.fromEntries(TEXTS.map((_, at) => [at, { leaf_hash: leaf_hash(at), artifacts: [] }])),
@@ -370,11 +364,6 @@ describe('an entry from a service', () => {
     await proof.take([...TEXTS.slice(9, 20), 'null'], shownFor(TEXTS));
     const known = Array.from({ length: 23 }, (_, at) => proof.leafOf(at));
     expect(known).toEqual(TEXTS.map((one, at) => (at >= 9 && at < 20 ? leafHash(one) : null)));
-    const many = Array.from({ length: 3_000 }, (_, at) => new Uint8Array(32).fill(at % 251));
-    const leaves = new LeafHashes(5);
-    for (let at = 0; at < many.length; at += 700) leaves.push(many.slice(at, at + 700));
-    expect(many.every((leaf, at) => leaves.at(5 + at) === hex(leaf))).toBe(true);
-    expect([leaves.at(4), leaves.at(3_005), leaves.at(5.5), leaves.at(NaN)]).toEqual([null, null, null, null]);
   });
 
   test('a worker that has died leaves no request pending', async () => {

@@ -1,9 +1,9 @@
 // Selects the rows of a list. Words are looked up once per label and run; after that only numbers are compared.
 
 import { NEEDS_APPROVAL } from '../../../../../core/contract/inspection/needs-approval.js';
-import type { Rows } from './rows.js';
+import { hexOf, type Rows } from './rows.js';
 import { NumberList } from './number-list.js';
-import { FIRST_PROBLEM, toneAt } from './worst-tones.js';
+import { FIRST_PROBLEM, toneAt } from './tones.js';
 
 export interface Filter {
   readonly words: string;
@@ -27,7 +27,7 @@ function createWordTest(rows: Rows, word: string): RowTest {
   const labels = memoize((label) => rows.labels.at(label).toLowerCase().includes(word));
   const runs = memoize((run) => runText(rows, run).includes(word));
   const tones = memoize((tone) => toneText(tone).includes(word));
-  const [low, high] = hashRangeOf(word);
+  const isHash = /^[0-9a-f]{2,8}$/.test(word);
   const [, hash, digits] = /^(#?)(\d{1,9})$/.exec(word) ?? [];
   const number = digits === undefined ? -1 : Number(digits);
   const step = hash === '#' ? number : -1;
@@ -36,7 +36,7 @@ function createWordTest(rows: Rows, word: string): RowTest {
     (step > 0 && rows.step(at) === step) ||
     tones(rows.tone(at)) ||
     labels(rows.label(at)) ||
-    (high > 0 && rows.hash(at) >= low && rows.hash(at) < high) ||
+    (isHash && hexOf(rows.hash(at)).startsWith(word)) ||
     runs(rows.run(at));
 }
 
@@ -46,27 +46,10 @@ function toneText(number: number): string {
   return (tone === NEEDS_APPROVAL ? `${tone} DENIED` : tone).toLowerCase();
 }
 
-/** The hashes with this beginning, as a range of numbers; an empty range for an invalid beginning. */
-function hashRangeOf(word: string): readonly [from: number, to: number] {
-  if (!/^[0-9a-f]{2,8}$/.test(word)) return [0, 0];
-  const wide = 16 ** (8 - word.length);
-  const from = Number.parseInt(word, 16) * wide;
-  return [from, from + wide];
-}
-
-/** Built once for each run, because every typed letter searches all of them. */
-const runTexts = new WeakMap<Rows, Map<number, string>>();
-
 function runText(rows: Rows, run: number): string {
-  const known = runTexts.get(rows) ?? new Map<number, string>();
-  runTexts.set(rows, known);
-  const cached = known.get(run);
-  if (cached !== undefined) return cached;
   const born = rows.creations.get(run);
   const names = born === undefined ? [] : [born.kind, born.lane, born.role, born.actor, born.case, born.request];
-  const text = [rows.ids.at(run), ...names].join(' ').toLowerCase();
-  if (born !== undefined) known.set(run, text);
-  return text;
+  return [rows.ids.at(run), ...names].join(' ').toLowerCase();
 }
 
 function memoize(of: (key: number) => boolean): (key: number) => boolean {

@@ -2,14 +2,9 @@
 
 export const ROW_HEIGHT = 24;
 
-export interface RowWindow {
-  readonly from: number;
-  readonly to: number;
-}
-
 const SPARE = 3;
 
-export function rowWindowOf(count: number, top: number, height: number, row = ROW_HEIGHT): RowWindow {
+export function rowWindowOf(count: number, top: number, height: number, row = ROW_HEIGHT) {
   const from = Math.max(0, Math.min(count, Math.floor(top / row) - SPARE));
   const to = Math.min(count, Math.ceil((top + height) / row) + SPARE);
   return { from, to: Math.max(from, to) };
@@ -26,6 +21,3 @@ export function scrollTopFor(place: number, top: number, height: number, row = R
   if (upper < top - row || lower > top + height + row) return Math.max(0, upper - Math.floor(height / 2 / row) * row);
   return upper < top ? upper : lower - height;
 }
-
-/** Browsers draw at most some 30 million pixels in height, so a longer list is displayed one part at a time. */
-export const LIST_ROWS_MAX = 1_000_000;

@@ -4,8 +4,8 @@
 import type { RunCreationFacts, EventRow, RowPage } from '../../../../../core/contract/inspection/inspection.js';
 import { NEEDS_APPROVAL } from '../../../../../core/contract/inspection/needs-approval.js';
 import { RUN_STATES, type RunState } from '../../../../../core/contract/run/run-context.js';
-import { StringTable } from './string-table.js';
-import { toneAt, toneNumber, WorstTones } from './worst-tones.js';
+import { StringTable } from '../../../contract/event-row.js';
+import { toneAt, toneNumber } from './tones.js';
 
 /** What is shown as the state of a run or a session. Only a session is paused. */
 export type DisplayState = RunState | 'paused' | typeof NEEDS_APPROVAL;
@@ -36,7 +36,6 @@ export class Rows {
   readonly types = new StringTable();
   /** The facts from the creation of a run, by the number of its id. */
   readonly creations = new Map<number, RunCreationFacts>();
-  readonly worstTones = new WorstTones();
   #capacity = 0;
   #seq = new Int32Array(0);
   #tree = new Int32Array(0);
@@ -148,7 +147,6 @@ export class Rows {
     this.#step[place] = step;
     this.#hash[place] = Number.parseInt(hash, 16);
     this.#state[place] = state < 0 ? -1 : STATES.indexOf(text(state) as RunState);
-    this.worstTones.set(place, this.#tone[place] ?? 0);
     // Sent with the entry that creates a run, and accepted only there: no other entry can confirm it.
     if (creation !== undefined && text(state) === 'created' && !this.creations.has(id))
       this.creations.set(id, creation);

@@ -5,7 +5,7 @@ import { NEEDS_APPROVAL } from '../../../../../core/contract/inspection/needs-ap
 import type { RunKind } from '../../../../../core/contract/run/run-context.js';
 import { NumberList } from './number-list.js';
 import { sessionStateOf, displayStateAt, NEEDS_APPROVAL_STATE, type Rows, type DisplayState } from './rows.js';
-import { toneAt } from './worst-tones.js';
+import { toneAt } from './tones.js';
 
 /** A run; or a session, which is not a run but has a tree. */
 export interface Run {

@@ -4,9 +4,9 @@ import type { ChartIndex, Path } from '../../store/path.js';
 import { momentAfter } from '../../store/run-marks.js';
 import type { DisplayState } from '../../store/rows/rows.js';
 import { displayStateOf, firstEntryOf, type Run } from '../../store/rows/runs.js';
-import { finalOutcome, guessOutcome, OUTCOME_HUES, findRefusalMove, findRefusedPhase } from '../../store/steps.js';
+import { finalOutcome, guessOutcome, isInFinalState, findRefusalMove, findRefusedPhase } from '../../store/steps.js';
 import type { Store } from '../../store/store.js';
-import { hueOf, type Hue } from '../../store/rows/worst-tones.js';
+import { hueOf, type Hue } from '../../store/rows/tones.js';
 import { NEEDS_APPROVAL } from '../../../../../core/contract/inspection/needs-approval.js';
 import { RUN_STATES } from '../../../../../core/contract/run/run-context.js';
 
@@ -15,17 +15,15 @@ export type Side = 'a' | 'b' | 'both';
 export interface Drawing {
   readonly index: ChartIndex;
   readonly active: ReadonlySet<string>;
-  /** How often each state was entered; in a comparison, on which side. */
+  /** How often each state was entered. */
   readonly entered: ReadonlyMap<string, number>;
   /** Edges that were taken, with their colour. */
   readonly taken: ReadonlyMap<string, Hue>;
   readonly states: ReadonlyMap<string, Hue>;
   readonly last: string;
-  readonly compared: boolean;
-  readonly sides: { readonly edges: ReadonlyMap<string, Side>; readonly states: ReadonlyMap<string, Side> };
+  /** In a comparison, which side has taken an edge or entered a state. */
+  readonly sides: { readonly edges: ReadonlyMap<string, Side>; readonly states: ReadonlyMap<string, Side> } | null;
 }
-
-const NO_SIDES = { edges: new Map<string, Side>(), states: new Map<string, Side>() };
 
 export function createDrawing(store: Store, run: Run, step: number): Drawing | null {
   const path = store.courses.path(run, step);
@@ -41,8 +39,7 @@ export function createDrawing(store: Store, run: Run, step: number): Drawing | n
     entered: new Map(begun ? path.entered : []),
     ...colours,
     last: path.last,
-    compared: false,
-    sides: NO_SIDES,
+    sides: null,
   };
 }
 
@@ -76,7 +73,7 @@ function stepColours(store: Store, run: Run, step: number, path: Path): Colours 
   const outcome = finalOutcome(store.rows, run, step);
   const refused = findRefusedPhase(path, outcome);
   const from = refused === null ? Number.MAX_SAFE_INTEGER : findRefusalMove(path);
-  const wrong = refused === null ? 'completed' : OUTCOME_HUES[outcome ?? guessOutcome(refused)];
+  const wrong = refused === null ? 'completed' : hueOf(outcome ?? guessOutcome(refused));
   const taken = new Map<string, Hue>();
   const states = new Map<string, Hue>();
   // Its initial states are active from the start.
@@ -88,9 +85,8 @@ function stepColours(store: Store, run: Run, step: number, path: Path): Colours 
     const target = path.index.edges.get(id)?.target;
     if (target != null) for (const state of path.index.within(target)) if (!states.has(state)) states.set(state, hue);
   }
-  const hasEnded = [...path.active].some((state) => path.index.nodes.get(state)?.type === 'final');
   // The active state is in progress, unless the step was rejected or has ended.
-  if (!hasEnded && refused === null) for (const state of path.active) states.set(state, 'running');
+  if (!isInFinalState(path) && refused === null) for (const state of path.active) states.set(state, 'running');
   return { taken, states };
 }
 
@@ -109,17 +105,13 @@ export function createComparison(
   if (b === undefined) return null;
   const edges = sidesOf(aEdges, new Set(b.taken.keys()));
   const states = sidesOf(aStates, new Set(b.entered.keys()));
-  const taken = new Map<string, Hue>([...edges.keys()].map((id) => [id, 'plain']));
-  const hues = new Map<string, Hue>([...states.keys()].map((id) => [id, 'plain']));
-  const none = new Map<string, number>();
   return {
     index: a.index,
     active: new Set(),
-    entered: none,
-    taken,
-    states: hues,
+    entered: new Map(),
+    taken: new Map([...edges.keys()].map((id) => [id, 'plain'])),
+    states: new Map([...states.keys()].map((id) => [id, 'plain'])),
     last: '',
-    compared: true,
     sides: { edges, states },
   };
 }

@@ -84,9 +84,9 @@ const cutText = ({ why, needs }: NonNullable<Course['cut']>): string =>
   needs ??
   (why === 'withheld' ? 'later content was erased or withheld' : 'the machines of this version decide differently');
 
-const chartLabel = ({ index, active, compared }: Drawing): string => {
+const chartLabel = ({ index, active, sides }: Drawing): string => {
   const names = [...active].filter((id) => index.childrenOf(id).length === 0).map((id) => id.replaceAll('.', ' in '));
-  if (compared) return `Statechart of ${index.chart.machine}, two paths through it`;
+  if (sides !== null) return `Statechart of ${index.chart.machine}, two paths through it`;
   return `Statechart of ${index.chart.machine}; active: ${names.join(', ') || 'nothing yet'}`;
 };
 

@@ -1,8 +1,9 @@
-// Provides the page's single store to every view.
+// What all views share: the page's single store, and what is open.
 
-import { createContext } from 'preact';
+import { createContext, type FunctionComponent } from 'preact';
 import { useContext } from 'preact/hooks';
 import { signal } from '@preact/signals';
+import type { Run } from '../../store/rows/runs.js';
 import type { Store } from '../../store/store.js';
 
 export const StoreContext = createContext<Store | null>(null);
@@ -12,6 +13,9 @@ export function useStore(): Store {
   if (store === null) throw new Error('a view is not inside the page');
   return store;
 }
+
+/** What a feature shows of a run. */
+export type AddedRunView = FunctionComponent<{ readonly run: Run }>;
 
 /** The open overlay; there is at most one at a time. */
 export const openPanel = signal<'none' | 'keys' | 'proof' | 'tree' | 'events'>('none');

@@ -1,5 +1,6 @@
-// Untrusted texts, times and numbers, as all views show them.
+// Untrusted texts, times, numbers and lists of facts, as all views show them.
 
+import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { startOfText, splitParts, splitPieces, SHOWN_CHARS, type TextPiece } from '../../text/untrusted.js';
 
@@ -15,7 +16,7 @@ export function VisibleText({ text }: { readonly text: string }) {
 }
 
 function drawPieces(all: readonly TextPiece[]) {
-  const shown: preact.ComponentChild[] = [];
+  const shown: ComponentChildren[] = [];
   for (let place = 0; place < all.length && shown.length < PIECES_MAX; place += 1) {
     const piece = all[place];
     if (piece === undefined) break;
@@ -96,6 +97,32 @@ function WholeText({ text, onAll }: Pick<UntrustedProps, 'text' | 'onAll'>) {
     </>
   );
 }
+
+export type Fact = readonly [name: string, value: ComponentChildren];
+
+/** Names and values, one pair a line. */
+export const Facts = ({ facts, wide = false }: { readonly facts: readonly Fact[]; readonly wide?: boolean }) => (
+  <dl class={wide ? 'facts wide' : 'facts'}>
+    {facts.map(([name, value]) => (
+      <>
+        <dt>{name}</dt>
+        <dd>{value}</dd>
+      </>
+    ))}
+  </dl>
+);
+
+interface CheckboxProps {
+  readonly label: string;
+  readonly checked: boolean;
+  readonly onChange: (checked: boolean) => void;
+}
+
+export const Checkbox = ({ label, checked, onChange }: CheckboxProps) => (
+  <label>
+    <input type="checkbox" checked={checked} onChange={(event) => onChange(event.currentTarget.checked)} /> {label}
+  </label>
+);
 
 export const formatCount = (number: number): string => number.toLocaleString('en-US');
 

@@ -1,6 +1,7 @@
 // A response of the service, requested once its key stops changing.
 
 import { useEffect, useState } from 'preact/hooks';
+import { errorText } from '../../data/feed.js';
 
 export type AnswerState<T> =
   | { readonly is: 'asking' }
@@ -26,7 +27,7 @@ export function useAnswer<T>(key: string | null, read: () => Promise<T | null>, 
     const timer = setTimeout(() => {
       read().then(
         (value) => update({ is: 'here', value }),
-        (error: unknown) => update({ is: 'failed', why: error instanceof Error ? error.message : String(error) }),
+        (error: unknown) => update({ is: 'failed', why: errorText(error) }),
       );
     }, delayMs);
     return () => {

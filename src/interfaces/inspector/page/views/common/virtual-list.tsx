@@ -3,6 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { scrollTopFor, slotCountFor, rowWindowOf } from '../../store/rows/row-window.js';
+import { useSize } from './use-size.js';
 
 interface VirtualListProps {
   readonly count: number;
@@ -16,8 +17,7 @@ interface VirtualListProps {
 }
 
 export function VirtualList({ count, row, place, draw, attributes, onKeyDown }: VirtualListProps) {
-  const box = useRef<HTMLDivElement>(null);
-  const [height, setHeight] = useState(400);
+  const { box, height } = useSize(400);
   const [, drawAgain] = useState(0);
   const view = useRef({ of: '', top: 0 });
   const of = `${place} ${height} ${row}`;
@@ -28,13 +28,6 @@ export function VirtualList({ count, row, place, draw, attributes, onKeyDown }: 
       top: Math.min(Math.max(0, count * row - height), scrollTopFor(place, view.current.top, height, row)),
     };
   const { top } = view.current;
-  useLayoutEffect(() => {
-    const { current } = box;
-    if (current === null) return;
-    const watch = new ResizeObserver(() => setHeight(current.clientHeight));
-    watch.observe(current);
-    return () => watch.disconnect();
-  }, []);
   useLayoutEffect(() => {
     if (box.current !== null && place >= 0) box.current.scrollTop = top;
   }, [of]);

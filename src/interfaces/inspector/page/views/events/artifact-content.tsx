@@ -8,12 +8,11 @@ import { JsonView } from '../common/json-view.js';
 import { formatBytes as size, shortenHash, UntrustedText } from '../common/text.js';
 import { useAnswer } from '../common/use-answer.js';
 import { parseJson } from '../../text/json-lines.js';
-import { contentLines } from '../../text/text-authors.js';
-import { authorOfContent } from '../../../contract/field-author.js';
-import { hasContentHash } from '../../data/row-text.js';
+import { authorOfContent, contentLines, type LineAuthor } from '../../text/text-authors.js';
 import { hexDump, decodeUtf8 } from '../../text/untrusted.js';
 import type { Store } from '../../store/store.js';
 import { hex, browserSha256 } from '../../worker/compact-range.js';
+import { hasContentHash } from '../../worker/ledger-proof.js';
 
 interface ContentProps {
   readonly at: number;
@@ -121,10 +120,21 @@ function ContentBytes({ bytes, whose }: { readonly bytes: Uint8Array; readonly w
       </>
     );
   }
+  return <JsonOrText text={text} whose={whose} author={contentLines(whose)} />;
+}
+
+interface JsonOrTextProps {
+  readonly text: string;
+  /** Whose text it is if it is not JSON. */
+  readonly whose: string | null;
+  readonly author: LineAuthor;
+}
+
+export function JsonOrText({ text, whose, author }: JsonOrTextProps) {
   const json = parseJson(text);
   return json === null ? (
     <UntrustedText text={text} whose={whose} block />
   ) : (
-    <JsonView value={json.value} author={contentLines(whose)} />
+    <JsonView value={json.value} author={author} />
   );
 }

@@ -4,18 +4,21 @@ import { nameInLedger } from '../../../../../core/contract/entry-name.js';
 import { useStore } from '../common/context.js';
 import { ArtifactContent } from './artifact-content.js';
 import { JsonView } from '../common/json-view.js';
-import { formatIsoTime, shortenHash, UntrustedText, VisibleText } from '../common/text.js';
+import { Facts, formatIsoTime, shortenHash, UntrustedText, VisibleText, type Fact } from '../common/text.js';
 import { useAnswer } from '../common/use-answer.js';
-import { UntakenTransitions } from './untaken-list.js';
-import { ExplanationView } from './explanation.js';
+import { ExplanationView, UntakenTransitions } from './explanation.js';
 import { parseJson } from '../../text/json-lines.js';
 import { entryLines } from '../../text/text-authors.js';
 import { ALL_MOVES } from '../../store/path.js';
-import { hueOf, toneAt } from '../../store/rows/worst-tones.js';
+import { hueOf, toneAt } from '../../store/rows/tones.js';
 import type { ListItem } from '../../store/item-lists.js';
-import type { InspectedEvent } from '../../data/row-text.js';
-import { isProvable, provableText } from '../../worker/provable-text.js';
-import type { ChangedEntry, ProofState } from '../../worker/ledger-proof.js';
+import {
+  isProvable,
+  provableText,
+  type ChangedEntry,
+  type InspectedEvent,
+  type ProofState,
+} from '../../worker/ledger-proof.js';
 
 export function EntryDetails() {
   const store = useStore();
@@ -50,54 +53,33 @@ function EntryHead({ at, item }: { readonly at: number; readonly item: ListItem 
   const { rows } = store;
   const tone = toneAt(rows.tone(at));
   const step = rows.step(at);
-  const edge =
-    item === null || item.move < 0 ? null : (item.course?.edges[item.course.moves[item.move]?.[2] ?? -1] ?? null);
-  const to =
-    item === null || item.move < 0 ? null : (item.course?.states[item.course.moves[item.move]?.[3] ?? -1] ?? null);
+  const [, , edgeAt = -1, stateAt = -1] = item?.course?.moves[item.move] ?? [];
+  const [edge, to] = [item?.course?.edges[edgeAt] ?? null, item?.course?.states[stateAt] ?? null];
   const run = rows.ids.at(rows.run(at));
+  const facts: readonly Fact[] = [
+    ['type', rows.types.at(rows.type(at))],
+    ['at', formatIsoTime(rows.time(at))],
+    [
+      'run',
+      <>
+        <button type="button" class="link" onClick={() => store.select(run)}>
+          {run}
+        </button>
+        {step > 0 && ` step ${step}`}
+      </>,
+    ],
+    ['ledger', <EntryProofState at={at} />],
+  ];
+  const title = step > 0 ? `step #${step}` : <VisibleText text={rows.labels.at(rows.label(at))} />;
   return (
     <>
       <header>
-        <h2>
-          {edge === null ? (
-            step > 0 ? (
-              `step #${step}`
-            ) : (
-              <VisibleText text={rows.labels.at(rows.label(at))} />
-            )
-          ) : (
-            moveLabel(edge, to)
-          )}
-        </h2>
+        <h2>{edge === null ? title : moveLabel(edge, to)}</h2>
         {edge === null && tone !== 'plain' && <span class={`pill h-${hueOf(tone)}`}>{tone}</span>}
         <span class="grow" />
         <small>{edge === null ? nameInLedger(at) : `after ${nameInLedger(at)}`}</small>
       </header>
-      <dl class="facts">
-        {edge !== null && (
-          <>
-            <dt>edge</dt>
-            <dd>{edge}</dd>
-            <dt>state</dt>
-            <dd>{to}</dd>
-          </>
-        )}
-        <dt>type</dt>
-        <dd>{rows.types.at(rows.type(at))}</dd>
-        <dt>at</dt>
-        <dd>{formatIsoTime(rows.time(at))}</dd>
-        <dt>run</dt>
-        <dd>
-          <button type="button" class="link" onClick={() => store.select(run)}>
-            {run}
-          </button>
-          {step > 0 && ` step ${step}`}
-        </dd>
-        <dt>ledger</dt>
-        <dd>
-          <EntryProofState at={at} />
-        </dd>
-      </dl>
+      <Facts facts={edge === null ? facts : [['edge', edge], ['state', to], ...facts]} />
     </>
   );
 }
@@ -174,17 +156,17 @@ function EntryContents({ details, changed, at }: InspectedEvent & { readonly at:
 /** A text that is not what the ledger recorded: nothing is computed from it, and nothing in it is the platform's. */
 function ChangedText({ text, changed }: { readonly text: string; readonly changed: ChangedEntry }) {
   const state = useStore().proof.state.value;
+  const { recorded, computed } = changed;
   return (
     <div class="entry changed" role="alert">
       <h3 class="h-failed strong">✕ This text is not what the ledger recorded</h3>
-      <dl class="facts wide">
-        <dt>recorded hash</dt>
-        <dd>
-          {changed.recorded === changed.computed ? 'unknown: no later entry of its tree names it' : changed.recorded}
-        </dd>
-        <dt>hash of this text</dt>
-        <dd>{changed.computed}</dd>
-      </dl>
+      <Facts
+        facts={[
+          ['recorded hash', recorded === computed ? 'unknown: no later entry of its tree names it' : recorded],
+          ['hash of this text', computed],
+        ]}
+        wide
+      />
       {state !== null && <p>{provableText(state)}</p>}
       <UntrustedText text={text} whose="changed" block />
     </div>
@@ -192,7 +174,7 @@ function ChangedText({ text, changed }: { readonly text: string; readonly change
 }
 
 /** Null for a text that is not an entry. */
-function entryOf(text: string): { readonly type: string; readonly body: unknown } | null {
+export function entryOf(text: string): { readonly type: string; readonly body: unknown } | null {
   const { type, body = null } = (parseJson(text)?.value ?? {}) as { readonly type?: unknown; readonly body?: unknown };
   return typeof type === 'string' && body !== null ? { type, body } : null;
 }

@@ -1,13 +1,13 @@
 // The events, one line each: of the selected run with the moves of its machines, or of the whole log.
 
 import { useStore } from '../common/context.js';
-import { formatCount, formatClock, VisibleText } from '../common/text.js';
+import { Checkbox, formatCount, formatClock, VisibleText } from '../common/text.js';
 import { VirtualList } from '../common/virtual-list.js';
 import { ROW_HEIGHT } from '../../store/rows/row-window.js';
 import type { ListItem } from '../../store/item-lists.js';
 import { shortId } from '../../store/rows/runs.js';
 import type { Store } from '../../store/store.js';
-import { hueOf, isProblem, toneAt } from '../../store/rows/worst-tones.js';
+import { hueOf, isProblem, toneAt } from '../../store/rows/tones.js';
 
 export function EventList() {
   const store = useStore();
@@ -53,18 +53,8 @@ function EventListHead({ shown }: { readonly shown: number }) {
         onInput={(event) => store.change({ filter: event.currentTarget.value })}
         spellcheck={false}
       />
-      <label>
-        <input type="checkbox" checked={own} onChange={(event) => store.change({ own: event.currentTarget.checked })} />
-        this run
-      </label>
-      <label>
-        <input
-          type="checkbox"
-          checked={problems}
-          onChange={(event) => store.change({ problems: event.currentTarget.checked })}
-        />
-        problems
-      </label>
+      <Checkbox label="this run" checked={own} onChange={(is) => store.change({ own: is })} />
+      <Checkbox label="problems" checked={problems} onChange={(is) => store.change({ problems: is })} />
     </header>
   );
 }

@@ -1,24 +1,22 @@
 // The whole log as one line: problems stand out, and the entries of the run are below. The axis is the order of the
 // entries, so that idle time takes no space.
 
-import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import { useStore } from '../common/context.js';
-import { Icon } from '../common/icons.js';
+import { IconButton } from '../common/icons.js';
 import { moveCursorBy } from '../common/keys.js';
 import { formatClock, formatCount } from '../common/text.js';
-import { trackSignals } from '../../store/track-signals.js';
+import { followPointer, useSize } from '../common/use-size.js';
 import type { Run } from '../../store/rows/runs.js';
 import type { Store } from '../../store/store.js';
-import { hueOf, FIRST_MARKED, toneAt, type Hue } from '../../store/rows/worst-tones.js';
+import { hueOf, FIRST_MARKED, toneAt, type Hue } from '../../store/rows/tones.js';
 
 export function Scrubber() {
   const store = useStore();
   const { at } = store.cursor.value;
-  // In the past the cursor stays still while new entries arrive.
-  trackSignals(store.rev);
   return (
     <footer class="scrubber" data-revision={store.revision.value}>
-      <ScrubberButtons />
+      <ScrubberButtons store={store} />
       <ScrubberTrack />
       <div class="where">
         <span>
@@ -31,35 +29,18 @@ export function Scrubber() {
   );
 }
 
-function ScrubberButtons() {
-  const store = useStore();
-  const first = (): void => store.goTo({ at: store.rows.first, moves: 0 });
-  return (
-    <div class="buttons">
-      <button type="button" class="plain" aria-label="First event" title="First event (Home)" onClick={first}>
-        <Icon name="first" />
-      </button>
-      <button
-        type="button"
-        class="plain"
-        aria-label="One event back"
-        title="One event back (←)"
-        onClick={() => moveCursorBy(store, -1)}
-      >
-        <Icon name="back" />
-      </button>
-      <button
-        type="button"
-        class="plain"
-        aria-label="One event on"
-        title="One event on (→)"
-        onClick={() => moveCursorBy(store, 1)}
-      >
-        <Icon name="on" />
-      </button>
-    </div>
-  );
-}
+const ScrubberButtons = ({ store }: { readonly store: Store }) => (
+  <div class="buttons">
+    <IconButton
+      icon="first"
+      label="First event"
+      title="First event (Home)"
+      onClick={() => store.goTo({ at: store.rows.first, moves: 0 })}
+    />
+    <IconButton icon="back" label="One event back" title="One event back (←)" onClick={() => moveCursorBy(store, -1)} />
+    <IconButton icon="on" label="One event on" title="One event on (→)" onClick={() => moveCursorBy(store, 1)} />
+  </div>
+);
 
 /** In a log that does not grow, the head is the end of the file. */
 function LiveButton() {
@@ -78,16 +59,7 @@ function LiveButton() {
 
 function ScrubberTrack() {
   const store = useStore();
-  const box = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(0);
-  useLayoutEffect(() => {
-    const { current } = box;
-    if (current === null) return;
-    const watch = new ResizeObserver(() => setWidth(current.clientWidth));
-    watch.observe(current);
-    setWidth(current.clientWidth);
-    return () => watch.disconnect();
-  }, []);
+  const { box, width } = useSize();
   const { begin, end } = store.rows;
   const { at } = store.cursor.value;
   const run = store.run.value;
@@ -111,7 +83,10 @@ function ScrubberTrack() {
       aria-valuemax={Math.max(begin, end - 1)}
       aria-valuenow={at}
       aria-valuetext={`event ${at} of ${end - 1}, ${formatClock(store.rows.time(at))}`}
-      onPointerDown={(event) => drag(event, to)}
+      onPointerDown={(event) => {
+        to(event.clientX);
+        followPointer(event, (moved) => to(moved.clientX));
+      }}
     >
       <svg width={width} height={44} aria-hidden="true">
         <rect class="base" x="0" y="33" width={width} height="5" rx="1" />
@@ -127,17 +102,6 @@ function ScrubberTrack() {
   );
 }
 
-function drag(event: PointerEvent & { readonly currentTarget: HTMLElement }, to: (clientX: number) => void): void {
-  const { currentTarget } = event;
-  currentTarget.setPointerCapture(event.pointerId);
-  to(event.clientX);
-  const move = (moved: PointerEvent): void => to(moved.clientX);
-  currentTarget.addEventListener('pointermove', move);
-  const end = (): void => currentTarget.removeEventListener('pointermove', move);
-  currentTarget.addEventListener('pointerup', end, { once: true });
-  currentTarget.addEventListener('pointercancel', end, { once: true });
-}
-
 /** Worse tones are higher, so that they are not shown by colour alone. */
 const HEIGHTS: Readonly<Record<string, number>> = { waiting: 6, invalid: 8, denied: 12, failed: 15 };
 const COLUMN = 2;
@@ -151,7 +115,8 @@ function markedTicks({ rows }: Store, width: number): readonly (readonly [hue: H
     const from = Math.floor((column / columns) * all);
     const to = Math.max(from + 1, Math.floor(((column + 1) / columns) * all));
     if (from === Math.floor(((column - 1) / columns) * all)) continue;
-    const worst = rows.worstTones.worstIn(from, Math.min(all, to));
+    let worst = 0;
+    for (let at = from; at < Math.min(all, to); at += 1) worst = Math.max(worst, rows.tone(rows.begin + at));
     if (worst < FIRST_MARKED) continue;
     const hue = hueOf(toneAt(worst));
     const height = HEIGHTS[hue] ?? 8;

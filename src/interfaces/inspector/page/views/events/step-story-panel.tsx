@@ -5,14 +5,12 @@ import type { ComponentChildren } from 'preact';
 import { useLayoutEffect } from 'preact/hooks';
 import type { StepStory } from '../../../../../core/contract/inspection/inspection.js';
 import { useStore } from '../common/context.js';
-import { ArtifactContent } from './artifact-content.js';
+import { ArtifactContent, JsonOrText } from './artifact-content.js';
+import { entryOf } from './entry-details.js';
 import { JsonView } from '../common/json-view.js';
-import { UntrustedText } from '../common/text.js';
 import { useAnswer } from '../common/use-answer.js';
-import { UntakenTransitions } from './untaken-list.js';
-import { ExplanationView } from './explanation.js';
+import { ExplanationView, UntakenTransitions } from './explanation.js';
 import type { Run } from '../../store/rows/runs.js';
-import { parseJson } from '../../text/json-lines.js';
 import { entryLines, responseLines } from '../../text/text-authors.js';
 
 export function StepStoryPanel({ run }: { readonly run: Run }) {
@@ -82,20 +80,14 @@ function ProposalSide({ at }: { readonly at: number }) {
 function ResponseSide({ response }: { readonly response: string | null }) {
   if (response === null)
     return <p class="withheld">The content is unavailable: it was erased, or lane policy withholds it.</p>;
-  const json = parseJson(response);
-  return json === null ? (
-    <UntrustedText text={response} whose="response" block />
-  ) : (
-    <JsonView value={json.value} author={responseLines} />
-  );
+  return <JsonOrText text={response} whose="response" author={responseLines} />;
 }
 
 function RecordedSide({ at }: { readonly at: number }) {
   const store = useStore();
   const answer = useAnswer(`event ${at}`, () => store.event(at));
   if (answer.is !== 'here') return <p class="quiet">reading…</p>;
-  const entry = answer.value === null ? null : parseJson(answer.value.text);
-  const { body, type = '' } = (entry?.value ?? {}) as { readonly body?: unknown; readonly type?: string };
-  if (body === undefined) return <p class="quiet">It is not available.</p>;
-  return <JsonView value={body} author={entryLines(type, body)} />;
+  const entry = answer.value === null ? null : entryOf(answer.value.text);
+  if (entry === null) return <p class="quiet">It is not available.</p>;
+  return <JsonView value={entry.body} author={entryLines(entry.type, entry.body)} />;
 }

@@ -1,11 +1,13 @@
 // The keyboard shortcuts of the page. In text fields they are ordinary letters.
 
+import { useEffect, useRef } from 'preact/hooks';
 import { TABS } from '../../store/address.js';
 import type { Store } from '../../store/store.js';
 import { openPanel, togglePanel } from './context.js';
-import { applyZoomKey } from '../chart/chart-zoom.js';
+import { IconButton } from './icons.js';
+import { applyZoomKey } from '../chart/chart.js';
 
-export const KEYS: readonly (readonly [keys: string, does: string])[] = [
+const KEYS: readonly (readonly [keys: string, does: string])[] = [
   ['/', 'filter the events'],
   ['j k', 'next and previous row of the list'],
   ['← →', 'previous and next event'],
@@ -106,4 +108,39 @@ export function moveCursorBy(store: Store, by: number): void {
   if (item === null) return;
   if (now + by >= list.length && store.isLive.value) return;
   store.showItem(item);
+}
+
+/** The list of the keys. */
+export function KeysHelp() {
+  const open = openPanel.value === 'keys';
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    if (open) dialog.current?.showModal();
+    else dialog.current?.close();
+  }, [open]);
+  return (
+    <dialog
+      class="keys"
+      ref={dialog}
+      aria-label="Keys"
+      onClose={() => openPanel.value === 'keys' && (openPanel.value = 'none')}
+    >
+      <header>
+        <h2>Keys</h2>
+        <IconButton icon="close" label="Close" onClick={() => (openPanel.value = 'none')} />
+      </header>
+      <dl>
+        {KEYS.map(([keys, does]) => (
+          <>
+            <dt>
+              {keys.split(' ').map((key) => (
+                <kbd>{key}</kbd>
+              ))}
+            </dt>
+            <dd>{does}</dd>
+          </>
+        ))}
+      </dl>
+    </dialog>
+  );
 }
