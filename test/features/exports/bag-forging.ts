@@ -64,8 +64,6 @@ export const digestsOf = (files: Files) =>
   );
 // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller knows what it wrote
 export const json = <T>(files: Files, path: string): T => JSON.parse(files[path]!.toString()) as T;
-export const linesIn = (files: Files, path: string): string[] => files[path]!.toString().split('\n').slice(0, -1);
-export const linesOf = (lines: readonly string[]): Buffer => Buffer.from(lines.map((line) => `${line}\n`).join(''));
 export const withJson = (files: Files, path: string, value: object): Files => ({
   ...files,
   [path]: Buffer.from(canonicalJson(value)),

@@ -31,9 +31,8 @@ import {
   EXPORT_BAG_RULES,
   PROOF_PATH,
 } from './bag-report.js';
-import { checkArtifacts, listContents } from './check-contents.js';
+import { checkArtifacts, listContents, checkRecords } from './check-bag-records.js';
 import { checkLog, hasLog } from './check-log.js';
-import { checkRecords } from './check-bag-records.js';
 import { isTextProblem, MANIFEST_BOUNDS, parseText, readBagText, type ExportBagReading } from './read-bag-text.js';
 
 const MANIFEST_PATH = `data/${MANIFEST}`;
