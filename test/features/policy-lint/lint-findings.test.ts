@@ -137,6 +137,7 @@ describe('a lane that verifies and reviews', () => {
       finding,
     ]);
     expect(lintLane({ ...tools('session.verify'), ...callers('WORKER') }, { role: { class: 'system' } })).toEqual([]);
+    expect(lintLane({ ...tools('my.session.verify'), ...callers('WORKER') })).toEqual([]);
   });
 
   test.each(['sandbox.read_file', 'export_bundle.create'])('does not also use %s', (tool) => {
