@@ -129,7 +129,7 @@ function requestOf(
 }
 
 /** A promotion writes shared knowledge. An export returns a bundle, in a lane that lists its tool. */
-function targetFields(
+export function targetFields(
   run: RunContext,
   { action, args, tool }: HighRiskAction,
   isFromPerson: boolean,

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import { exportsOfFeature, OPTIONAL_FEATURES, PUBLIC_ENTRIES, REGISTRY, SERVICE_LISTS } from './optional-features.js';
-import { filesIn, importsOf, isAddedToInterfaces, isOfPage, parse, targetOf } from './sources.js';
+import { filesIn, importsOf, isAddedToInterfaces, isOfPage, parse, targetOf, textOf } from './sources.js';
 
 /** What a folder may import besides itself. A feature may never import another feature. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -230,6 +230,28 @@ describe('third-party packages', () => {
       return HOMES[packageOf(name)]?.some((home) => from.startsWith(home)) !== true;
     });
     expect(strangers).toEqual([]);
+  });
+
+  test('only turnpike/telemetry loads the OpenTelemetry API: no other entry of the package does', () => {
+    // In the build, this file has its packages inside.
+    const bundled = 'src/features/telemetry/otel/sdk-telemetry.ts';
+    const edgesOf = new Map(FILES.map((path) => [path, EDGES.filter(({ from }) => from === path)]));
+    const loads = (entry: string): boolean => {
+      const reached = new Set([entry]);
+      for (const path of reached) {
+        for (const { name, to } of path === bundled ? [] : (edgesOf.get(path) ?? [])) {
+          if (to !== null) reached.add(to);
+          else if (name.startsWith('@opentelemetry/')) return true;
+        }
+      }
+      return false;
+    };
+    const { exports } = JSON.parse(textOf('package.json')) as { exports: Record<string, { default?: string }> };
+    const entries = Object.entries(exports)
+      .map(([name, { default: file = '' }]) => [name, file.replace('./dist/', '').replace(/\.js$/, '.ts')] as const)
+      .filter(([, path]) => FILES.includes(path));
+    expect(entries.length).toBeGreaterThan(8);
+    expect(entries.filter(([, path]) => loads(path)).map(([name]) => name)).toEqual(['./telemetry']);
   });
 
   test('no home is empty', () => {

@@ -28,7 +28,6 @@ const IMPORTING = [
   'test/core/contract/field-rules.test.ts',
   'test/core/ledger/verification/lying-store.test.ts',
   'test/core/policy/authorize-run.test.ts',
-  'test/core/policy/content/passage-limits.test.ts',
   'test/core/policy/files/check-policy.test.ts',
   'test/engine/cluster/cluster-simulation.test.ts',
   'test/engine/serial-histories.test.ts',

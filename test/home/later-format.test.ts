@@ -7,7 +7,7 @@ import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { headFile } from '../../src/stores/ledger/head-file.js';
-import type { DoctorFinding } from '../../src/features/doctor/finding.js';
+import type { DoctorFinding } from '../../src/features/doctor/examine.js';
 import { goodBundle } from '../features/exports/bundle-changes.js';
 import { sealed } from '../features/exports/material.js';
 import { finish, initialised, jsonLines, turnpike } from '../interfaces/cli/fake-io.js';

@@ -6,7 +6,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { headFile } from '../../src/stores/ledger/head-file.js';
-import type { DoctorFinding } from '../../src/features/doctor/finding.js';
+import type { DoctorFinding } from '../../src/features/doctor/examine.js';
 import { jsonLines, turnpike } from '../interfaces/cli/fake-io.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { ROOT } from '../root.js';

@@ -34,8 +34,14 @@ import { homePaths, type HomePaths } from '../../home/home-paths.js';
 import { erasureSealOf, makeFolder, openHead, sqliteFiles } from '../../home/home.js';
 import { createHeadSeal, readLedgerSigner } from '../../home/ledger-key.js';
 import { volumeFiles } from '../../home/store-home.js';
-import { backupPaths, writeFileList, type BackupPaths } from './backup-files.js';
-import { isFinishedBackup, writeManifest, type BackupManifest } from './backup-manifest.js';
+import {
+  backupPaths,
+  writeFileList,
+  type BackupPaths,
+  isFinishedBackup,
+  writeManifest,
+  type BackupManifest,
+} from './backup-manifest.js';
 import { copyLedger } from './copy/copy-ledger.js';
 
 /** What to back up, and where. */

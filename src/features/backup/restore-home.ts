@@ -42,8 +42,7 @@ import { BACKUP_PREFIX, createCopyMarker, readCopyMarker, removeCopyMarker } fro
 import { homePaths, keyFolder, type HomePaths } from '../../home/home-paths.js';
 import { erasureSealOf, isVacant, makeFolder, openHead, sqliteFiles } from '../../home/home.js';
 import { createErasureSeal, createHeadSeal, readLedgerSigner, readLedgerVerifier } from '../../home/ledger-key.js';
-import { backupPaths, checkFiles } from './backup-files.js';
-import { readManifest, type BackupManifest } from './backup-manifest.js';
+import { backupPaths, checkFiles, readManifest, type BackupManifest } from './backup-manifest.js';
 import { recordRestore, type RecordedRestore } from './record-restore.js';
 
 /** What to restore, and where. */

@@ -10,10 +10,17 @@ import type {
   DecisionQuery,
 } from '../../core/contract/policy/decision-points.js';
 import type { RunContext } from '../../core/contract/run/run-context.js';
-import type { DecisionPointRules, QueriedStep } from '../../core/policy/policy-features.js';
+import {
+  type DecisionPointRules,
+  type QueriedStep,
+  type DecisionPointMistake,
+  decidedActionNames,
+} from '../../core/policy/policy-features.js';
 import { argumentAt, namedArguments } from '../../core/policy/read-argument.js';
 import type { Verdict } from '../../core/policy/verdict.js';
-import { findDecisionPointMistakes } from './check-decision-points.js';
+import type { Catalogue } from '../../core/contract/policy/catalogue.js';
+import { isSafeUrl } from '../../core/contract/safe-url.js';
+import { quoteForMessage } from '../../core/contract/finding-text.js';
 
 /** What core asks about decision points. */
 export const POINT_RULES: DecisionPointRules = { findMistakes: findDecisionPointMistakes, queries, denial };
@@ -101,3 +108,30 @@ function denial(sent: readonly DecisionQuery[], facts: readonly DecisionFact[]):
 
 const DENIED: Verdict = { decision: 'deny', rule_id: 'decision_point.denied', cause: 'CONDITION' };
 const NO_ANSWER: Verdict = { decision: 'deny', rule_id: 'decision_point.no_answer', cause: 'CONDITION' };
+
+// The mistakes of decision points that a schema cannot express.
+
+function* findDecisionPointMistakes(
+  points: readonly DecisionPoint[],
+  catalogue: Catalogue,
+): Generator<DecisionPointMistake> {
+  const known = decidedActionNames(catalogue);
+  const names = new Set<string>();
+  for (const [index, { name, url, actions }] of points.entries()) {
+    const pointer = `/decision_points/${index}`;
+    if (names.has(name)) {
+      const message = `the decision point ${name} is there twice`;
+      yield { pointer: `${pointer}/name`, rule: 'decision_point.duplicate_name', message };
+    }
+    names.add(name);
+    if (!isSafeUrl(url)) {
+      const message = 'use https, or http to the local machine, without a user, a password or a fragment';
+      yield { pointer: `${pointer}/url`, rule: 'decision_point.url', message };
+    }
+    for (const [at, action] of actions.entries()) {
+      if (known.has(action)) continue;
+      const message = `no step has the action ${quoteForMessage(action)}: name it as conditions do`;
+      yield { pointer: `${pointer}/actions/${at}`, rule: 'decision_point.unknown_action', message };
+    }
+  }
+}

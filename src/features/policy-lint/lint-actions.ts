@@ -6,7 +6,7 @@ import { quoteForMessage } from '../../core/contract/finding-text.js';
 import { approvalSubjectOf } from '../../core/contract/policy/call-rules.js';
 import type { LintSeverity } from '../../home/policy/policy-linter.js';
 import type { LintFinding, LintRule } from './lint-rules.js';
-import { laneKindOf } from './lane-kind.js';
+import { laneKindOf } from './lint-lanes.js';
 import type { PolicyParts } from '../../core/policy/files/policy-consistency.js';
 
 type ListedAction = ActionsPolicy['actions'][number];

@@ -6,7 +6,7 @@ import { checkIdentities } from '../../home/policy/check-identities.js';
 import { readPolicyYaml, type NamedPolicyFile } from '../../core/policy/files/read-policy-file.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { LintMessage } from '../../home/policy/policy-linter.js';
-import { LINT_RULES, type LintRule } from './lint-rules.js';
+import { toLintMessage, type LintFinding } from './lint-rules.js';
 
 /** OpenID Connect Core, 5.7: users may change these, and an issuer may give them to other users later. */
 const CHANGEABLE: readonly string[] = [
@@ -21,24 +21,14 @@ const CHANGEABLE: readonly string[] = [
   'unique_name',
 ];
 
-type IdentityCaution = Pick<LintMessage, 'severity' | 'message'> & {
-  readonly rule: LintRule;
-  readonly pointer: string;
-};
+type IdentityCaution = Omit<LintFinding, 'name'>;
 
 /** @param policy the policy next to the file; null if it is not valid */
 export function lintIdentities(file: NamedPolicyFile, policy: Policy | null): readonly LintMessage[] {
   const { identities } = checkIdentities(file, null);
   const { document } = readPolicyYaml(file.bytes);
   if (identities === null || document === null) return [];
-  return [...cautionsIn(identities, policy)].map(({ pointer, rule, severity, message }) => ({
-    file: file.path,
-    line: document.lineOf(pointer),
-    rule,
-    severity,
-    message,
-    remedy: LINT_RULES[rule],
-  }));
+  return [...cautionsIn(identities, policy)].map((caution) => toLintMessage(caution, file.path, document));
 }
 
 function* cautionsIn({ issuers }: IdentitiesPolicy, policy: Policy | null): Generator<IdentityCaution> {

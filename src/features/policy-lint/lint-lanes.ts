@@ -1,17 +1,58 @@
 // Lint rules for lanes: what they permit, to which roles, what they lack in prohibitions or required fields, their call
 // rules, and the names in their lists.
 
-import { quoteForMessage } from '../../core/contract/finding-text.js';
 import { type Catalogue, ACTIONS } from '../../core/contract/policy/catalogue.js';
+import { NATIVE_TOOL_NAMES, partKindOf } from '../../core/contract/policy/native-tool-names.js';
 import type { Lane } from '../../core/contract/policy/lanes.js';
+import { quoteForMessage } from '../../core/contract/finding-text.js';
 import type { LintSeverity } from '../../home/policy/policy-linter.js';
 import type { LintFinding, LintRule } from './lint-rules.js';
-import { laneKindOf, PROMOTION_PROHIBITS, type LaneKind } from './lane-kind.js';
 import type { PolicyParts } from '../../core/policy/files/policy-consistency.js';
 import type { CallRule } from '../../core/contract/policy/call-rules.js';
-import { partKindOf, NATIVE_TOOL_NAMES } from '../../core/contract/policy/native-tool-names.js';
 import { isNear } from '../../core/contract/policy/near-names.js';
 import { OPERATOR_TOOLS } from '../../core/contract/run/operator-act.js';
+
+/** What a lane is for, by what it lists: the operator chooses its name, which shows nothing. */
+export interface LaneKind {
+  /** Its runs can create a bundle for export. */
+  readonly exports: boolean;
+  /** It is meant to write data that all cases share. */
+  readonly promotes: boolean;
+  /** It verifies or reviews the work of a session. */
+  readonly checks: boolean;
+  /** It uses files of a sandbox. */
+  readonly files: boolean;
+  /** It calls a tool that sends its input out of the platform. */
+  readonly sends: boolean;
+  readonly calls: boolean;
+  readonly writes: boolean;
+}
+
+const PROMOTION_FIELD = 'promotion_ticket_id';
+/** Prohibitions that only promotions need. */
+export const PROMOTION_PROHIBITS = ['raw_case_text', 'client_identity', 'privileged_notes'] as const;
+
+export function laneKindOf({ allowed_actions, scope }: Lane, catalogue: Catalogue): LaneKind {
+  const { tools = [], writes = [] } = allowed_actions;
+  const hasToolPrefix = (prefix: string): boolean => tools.some((tool) => tool.startsWith(prefix));
+  const shared = writes.some(({ table }) => table.startsWith('shared_') || catalogue.target(table)?.plane === 'shared');
+  const isMeantForPromotion =
+    scope.requires.includes(PROMOTION_FIELD) || PROMOTION_PROHIBITS.some((name) => scope.prohibits.includes(name));
+  // A work lane that lists a shared table besides tools is denied that write, so it is not a promotion lane.
+  const isWorkLane = tools.length > 0 || writes.some(({ table }) => catalogue.target(table)?.plane === 'case');
+  return {
+    exports: hasToolPrefix('export_bundle.'),
+    promotes: isMeantForPromotion || (shared && !isWorkLane),
+    checks: hasToolPrefix('session.'),
+    files: hasToolPrefix('sandbox.'),
+    sends: tools.some((tool) => catalogue.tool(tool)?.outside === true || isOutsideNatively(tool)),
+    calls: tools.length > 0,
+    writes: writes.length > 0,
+  };
+}
+
+/** The tools of coding agents reach beyond the machine, except those that only touch files. */
+const isOutsideNatively = (tool: string): boolean => NATIVE_TOOL_NAMES.includes(tool) && partKindOf(tool) !== 'path';
 
 /** A lane, and the JSON pointer to it. */
 interface PlacedLane {

@@ -62,6 +62,20 @@ export interface LintFinding {
   readonly message: string;
 }
 
+/** The finding with its line and its remedy. */
+export const toLintMessage = (
+  { pointer, rule, severity, message }: Omit<LintFinding, 'name'>,
+  file: string,
+  document: { readonly lineOf: (pointer: string) => number } | null,
+): LintMessage => ({
+  file,
+  line: document?.lineOf(pointer) ?? 1,
+  rule,
+  severity,
+  message,
+  remedy: LINT_RULES[rule],
+});
+
 /** A lint finding as one line, in the form that editors and CI systems turn into links. */
 export const formatLintMessage = ({ file, line, rule, severity, message, remedy }: LintMessage): string =>
   `${file}:${line} ${severity === 'warning' ? 'warning: ' : ''}${rule}: ${message}; ${remedy}`;

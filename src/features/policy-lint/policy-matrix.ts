@@ -3,6 +3,7 @@
 // has read nothing, no overlay applies, and no request is approved. Where call rules decide by the input of a call, the
 // cell says so: no input stands for the others.
 
+import { targetFields } from '../../../machines/high-risk-run.js';
 import { type ActionDefinition, RECORD_ACTIONS, type RecordActionName } from '../../core/contract/policy/catalogue.js';
 import { APPROVAL_STATUS_RULES } from '../../core/contract/run/approval-rules.js';
 import { decisionPointsFor, decidedActionName, approvalRuleFor, emptyBook } from '../../core/policy/policy-features.js';
@@ -149,11 +150,8 @@ type CellDecision = Pick<MatrixCell, 'decision' | 'rule_id'>;
 function decideCell(run: RunContext, lane: Lane, matrixAction: MatrixAction, policy: Policy): CellDecision {
   const runInLane = laneContext(run, lane);
   if (matrixAction.action === 'promotion' || matrixAction.action === 'export') {
-    const verdict = authorizePrivileged(
-      { ...runInLane, run_kind: matrixAction.action },
-      highRiskRequest(runInLane, matrixAction, policy),
-      policy,
-    );
+    const started: RunContext = { ...runInLane, run_kind: matrixAction.action };
+    const verdict = authorizePrivileged(started, highRiskRequest(started, matrixAction, policy), policy);
     return decideUnlessConditional(verdict, matrixAction, policy);
   }
   const agentVerdict = authorizeAgent(runInLane, policy);
@@ -216,39 +214,11 @@ const stepOf = (agent: RunContext, { action, args }: MatrixAction): Parameters<t
 });
 
 /** The request of a promotion of a sanitized insight, or of an export of the case. */
-function highRiskRequest(run: RunContext, { action, args }: MatrixAction, { catalogue }: Policy): PrivilegedRequest {
-  const emptyRequest = { tool: null, write: null, read: null, unregistered: null, label: EMPTY_LABEL };
-  if (action === 'export') {
-    return {
-      ...emptyRequest,
-      tool: 'export_bundle.create',
-      target_case_id: run.case_id,
-      destination: 'outside',
-      plane: 'case',
-      artifact_flags: ['export_bundle'],
-      promotes: false,
-    };
-  }
-  const { target: named } = args;
-  const table = typeof named === 'string' ? named : '';
-  const mode = args['mode'] === 'upsert' ? 'upsert' : 'append';
-  const target = catalogue.target(table);
-  const shared = target?.plane === 'shared';
-  return {
-    ...emptyRequest,
-    write: { table, mode },
-    target_case_id: shared ? null : run.case_id,
-    destination: 'platform',
-    plane: shared ? 'shared' : 'case',
-    artifact_flags: ['sanitized_insight', ...(target?.confidentiality ?? [])],
-    unregistered:
-      target === undefined
-        ? 'target.not_registered'
-        : target.modes.includes(mode)
-          ? null
-          : 'target.mode_not_registered',
-    promotes: true,
-  };
+function highRiskRequest(run: RunContext, { action, args }: MatrixAction, policy: Policy): PrivilegedRequest {
+  const { target } = args;
+  const confidentiality = typeof target === 'string' ? policy.catalogue.target(target)?.confidentiality : undefined;
+  const artifact_flags = action === 'export' ? ['export_bundle'] : ['sanitized_insight', ...(confidentiality ?? [])];
+  return { ...targetFields(run, { action, args }, true, policy), artifact_flags, label: EMPTY_LABEL };
 }
 
 function definitionOf(action: string, { catalogue }: Policy): ActionDefinition {

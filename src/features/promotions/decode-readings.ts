@@ -5,6 +5,8 @@
 // reversed text, reversed word order, letters separated by spaces, and encodings nested up to three deep. Not decoded:
 // compression, encryption, other bases and shifts, look-alike letters, text in images.
 
+import { decodeNumericEntities } from './passage-search.js';
+
 /** Maximum nesting of encodings. */
 const DEPTH_MAX = 3;
 /** Maximum size of all readings of one text, as a multiple of its length; further readings are skipped. */
@@ -104,11 +106,7 @@ function utf8(bytes: Uint8Array): string | null {
 
 /** The entity name of an accented letter contains the letter and its accent: `&eacute;`, `&Uuml;`, `&szlig;`. */
 const withoutEntities = (text: string): string =>
-  text
-    .replace(/&#(?:[xX]([0-9A-Fa-f]{1,6})|([0-9]{1,7}));?/g, (all, hex?: string, decimal?: string) => {
-      const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
-      return code <= 0x10ffff ? String.fromCodePoint(code) : all;
-    })
+  decodeNumericEntities(text)
     .replace(/&([A-Za-z])(?:acute|grave|circ|uml|tilde|cedil|ring|slash|caron);/g, '$1')
     .replace(/&szlig;/g, 'ß')
     .replace(/&(?:shy|zwnj|zwj);/g, '')

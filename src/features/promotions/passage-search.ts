@@ -7,15 +7,6 @@
 
 import { isJsonObject, type Json } from '../../core/contract/json.js';
 
-/** Default length of a shared passage, in words. */
-const WORDS = 8;
-/** A candidate with fewer words than this matches by chance. */
-const WORDS_MIN = 3;
-/**
- * For each word, this many consecutive letters count as a passage, whatever separates them: about one and a half times
- * as much text.
- */
-const LETTERS_PER_WORD = 8;
 /** Approximate characters per piece of a source; pieces are normalized one at a time. */
 const PIECE_CHARS = 32_768;
 
@@ -27,20 +18,6 @@ export interface PassageSearch {
   /** Whether a passage of the candidate also occurs in the source. Linear in the source. */
   readonly occursIn: (source: string) => boolean;
 }
-
-/**
- * S4-73: whether a passage of the source was copied into the candidate: `words` consecutive words, or `8 * words`
- * consecutive letters with any word breaks (so `c o n f i d e n t i a l` and `con-fidential` are found in long
- * passages). A candidate with fewer words, but at least 3, must not occur in the source as a whole; one of 1 or 2 words
- * never counts. Digits are words; so is each character of a script without spaces between words.
- * @param words at least 3
- */
-export const hasSharedPassage = (candidate: string, source: string, words = WORDS): boolean =>
-  createPassageSearch(candidate, words).occursIn(source);
-
-/** The same for many sources: the candidate is parsed once. */
-export const createPassageSearch = (candidate: string, words = WORDS): PassageSearch =>
-  createJointPassageSearch([{ text: candidate, words, wordsMin: WORDS_MIN, letters: words * LETTERS_PER_WORD }]);
 
 /** A text whose passages are searched for. */
 export interface PassageCandidate {
@@ -55,7 +32,11 @@ export interface PassageCandidate {
   readonly letters: number | null;
 }
 
-/** Searches for the passages of many texts separately: no passage spans two texts. */
+/**
+ * S4-73: searches for the passages of many texts separately: no passage spans two texts. A passage has consecutive
+ * words or, with any word breaks, consecutive letters, so `c o n f i d e n t i a l` and `con-fidential` are found in
+ * long ones. Digits are words; so is each character of a script without spaces between words.
+ */
 export function createJointPassageSearch(candidates: readonly PassageCandidate[]): PassageSearch {
   const words = new Map<number, Set<string>>();
   const letters = new Map<number, string[]>();
@@ -218,11 +199,7 @@ const lettersOf = (folded: string): string => folded.replace(BETWEEN_WORDS, '');
  */
 function readingsOf(text: string): readonly string[] {
   const plain = text.replace(HYPHENATED, '');
-  const shown = plain
-    .replace(TAG, ' ')
-    .replace(LINK_TARGET, '] ')
-    .replace(NUMERIC_ENTITY, decodeEntity)
-    .replace(ENTITY, ' ');
+  const shown = decodeNumericEntities(plain.replace(TAG, ' ').replace(LINK_TARGET, '] ')).replace(ENTITY, ' ');
   return shown === plain ? [plain] : [plain, shown];
 }
 
@@ -236,10 +213,12 @@ const NUMERIC_ENTITY = /&#(?:[xX]([0-9A-Fa-f]{1,6})|([0-9]{1,7}));?/g;
 /** Entities that are not letters. The names of accented letters are not decoded. */
 const ENTITY = /&(?:nbsp|amp|lt|gt|quot|apos|ndash|mdash|hellip|[lr][sd]quo);/g;
 
-function decodeEntity(entity: string, hex: string | undefined, decimal: string | undefined): string {
-  const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
-  return code <= 0x10ffff ? String.fromCodePoint(code) : entity;
-}
+/** A code point that does not exist stays as it is written. */
+export const decodeNumericEntities = (text: string): string =>
+  text.replace(NUMERIC_ENTITY, (entity, hex?: string, decimal?: string) => {
+    const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
+    return code <= 0x10ffff ? String.fromCodePoint(code) : entity;
+  });
 
 /** Splits a text at white space, so that no word is cut. A text without white space is one piece. */
 function piecesOf(text: string): readonly string[] {

@@ -13,13 +13,11 @@ import {
 } from '../../core/step/authorization.js';
 import { applyBallot, approvalPolicyFor } from '../../../machines/approval-ballot.js';
 import { prepareHighRiskRun } from '../../../machines/high-risk-run.js';
-import { toPrivilegedWrite } from '../../../machines/mediated.js';
 import { canonicalJson } from '../../core/contract/json.js';
 import type { CounterQuery } from '../../core/contract/run/counter-fact.js';
 import type { DecisionQuery } from '../../core/contract/policy/decision-points.js';
 import type { GatheredFacts, GatherRequest } from '../../core/contract/run/effect.js';
 import { stepDecisionOf } from '../../core/step/concluded-step.js';
-import { retryContext, childContext } from '../../core/contract/run/run-context.js';
 import type { ApprovalRule } from '../../core/contract/run/approval.js';
 import {
   approvalDecider,
@@ -30,13 +28,11 @@ import {
 } from '../../core/policy/policy-features.js';
 import { authorizeOrchestrator, authorizeAgentStart, authorizeWithOverlay } from '../../core/policy/authorize-run.js';
 import type { Policy } from '../../core/policy/policy.js';
-import type { Verdict } from '../../core/policy/verdict.js';
 import { CHECK_PHASES, runCheckPhases } from '../../core/step/check-phases.js';
 import { InvariantError } from '../../core/errors.js';
 import {
-  requestOf,
-  resolveDelegation,
-  runOf,
+  retriedAction,
+  delegatedWrite,
   startedRunContext,
   accountUnder,
   agentContextUnder,
@@ -48,11 +44,9 @@ import {
   type ApprovalFacts,
   type BallotFacts,
   type RecordedDecision,
-  type RetryFacts,
   type RecordedVerdict,
   type StartedRun,
   type StepFacts,
-  type WriteFacts,
 } from './recorded-decision.js';
 
 /** The other policy with the behaviour flags of the recorded tree, because flags belong to the machines. */
@@ -82,9 +76,11 @@ export function decideUnderPolicy(
     case 'step':
       return decideStepUnder(facts, recorded, policy).answer;
     case 'retry':
-      return toVerdict(decideRetryUnder(facts, policy));
-    case 'write':
-      return toVerdict(decideWriteUnder(facts, policy));
+    case 'write': {
+      const { run, ...requested } =
+        facts.kind === 'retry' ? retriedAction(facts, policy) : delegatedWrite(facts, policy);
+      return toVerdict(authorizeWithOverlay(run, { ...requested, overlay: facts.overlay }, policy));
+    }
     case 'run':
       return decideRunUnder(facts, policy);
     case 'approval':
@@ -217,21 +213,6 @@ const hasSameApprovalRule = (name: string, { approvals }: Policy, policy: Policy
   hasSameRule(approvalRuleFor(approvals, name), approvalRuleFor(policy.approvals, name));
 const hasSameRule = (one: ApprovalRule | undefined, other: ApprovalRule | undefined): boolean =>
   canonicalJson(one ?? null) === canonicalJson(other ?? null);
-
-function decideRetryUnder({ act, run_id, overlay }: RetryFacts, policy: Policy): Verdict {
-  const run = retryContext(runOf(act, policy), run_id);
-  return authorizeWithOverlay(run, { action: act.action, privileged: requestOf(act, run, policy), overlay }, policy);
-}
-
-function decideWriteUnder({ of, run_id, parent_run_id, overlay }: WriteFacts, policy: Policy): Verdict {
-  const { run, privileged, action } = resolveDelegation(of, parent_run_id, policy);
-  const child = childContext(run, run_id, 'db_write');
-  return authorizeWithOverlay(
-    child,
-    { action, privileged: toPrivilegedWrite(privileged, run.run_kind), overlay },
-    policy,
-  );
-}
 
 function decideRunUnder(started: StartedRun, policy: Policy): PolicyAnswer {
   const { input, verdict } = prepareHighRiskRun(startedRunContext(started, policy), started.event, policy);

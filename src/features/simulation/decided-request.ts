@@ -9,7 +9,14 @@ import { InvariantError } from '../../core/errors.js';
 import type { PrivilegedRequest } from '../../core/policy/authorize-run.js';
 import type { Policy } from '../../core/policy/policy.js';
 import { mediatedContext, privilegedRequest } from '../../core/step/mediated-request.js';
-import type { DecisionFacts, MediatedAct, StartedRun, WriteFacts, AgentStart } from './recorded-decision.js';
+import type {
+  DecisionFacts,
+  MediatedAct,
+  StartedRun,
+  WriteFacts,
+  AgentStart,
+  RetryFacts,
+} from './recorded-decision.js';
 import {
   BUDGET_KINDS,
   type Account,
@@ -25,6 +32,12 @@ export interface DecidedRequest {
   readonly privileged: PrivilegedRequest | null;
 }
 
+/** A run that asks for an action. */
+export interface RequestedAction extends DecidedRequest {
+  readonly privileged: PrivilegedRequest;
+  readonly action: string;
+}
+
 /** What a decision was about; null if it was about no run in a lane: a ballot, a run tree, an action without a run. */
 export function decidedRequest(facts: DecisionFacts, policy: Policy): DecidedRequest | null {
   switch (facts.kind) {
@@ -34,18 +47,11 @@ export function decidedRequest(facts: DecisionFacts, policy: Policy): DecidedReq
     case 'agent':
       return { run: agentContextUnder(facts, policy), privileged: null };
     case 'step':
-    case 'retry': {
-      const { act } = facts;
-      if (act === null) return null;
-      const first = runOf(act, policy);
-      const run = facts.kind === 'step' ? first : retryContext(first, facts.run_id);
-      return { run, privileged: requestOf(act, run, policy) };
-    }
-    case 'write': {
-      const { run, privileged } = resolveDelegation(facts.of, facts.parent_run_id, policy);
-      const child = childContext(run, facts.run_id, 'db_write');
-      return { run: child, privileged: toPrivilegedWrite(privileged, run.run_kind) };
-    }
+      return facts.act === null ? null : requestedBy(facts.act, runOf(facts.act, policy), policy);
+    case 'retry':
+      return retriedAction(facts, policy);
+    case 'write':
+      return delegatedWrite(facts, policy);
     case 'run':
     case 'approval': {
       const started = facts.kind === 'run' ? facts : facts.of;
@@ -59,28 +65,30 @@ export function decidedRequest(facts: DecisionFacts, policy: Policy): DecidedReq
 export const runOf = ({ start, action, run_id }: MediatedAct, policy: Policy): RunContext =>
   mediatedContext({ agent: agentContextUnder(start, policy), action, mediated_run_id: run_id }, policy);
 
-/** The privileged request of an action. */
-export function requestOf(
-  { action, args, label }: MediatedAct,
-  run: RunContext,
-  { catalogue }: Policy,
-): PrivilegedRequest {
+function requestedBy({ action, args, label }: MediatedAct, run: RunContext, { catalogue }: Policy): RequestedAction {
   const definition = catalogue.action(action);
   if (definition === undefined) throw new InvariantError(`a run was mediated for ${action}, which does not exist`);
-  return privilegedRequest(definition, args, run, catalogue, label);
+  return { run, privileged: privilegedRequest(definition, args, run, catalogue, label), action };
 }
 
-/** The run that delegates a write, and its request. */
-export function resolveDelegation(of: WriteFacts['of'], run_id: string, policy: Policy) {
+export const retriedAction = ({ act, run_id }: Pick<RetryFacts, 'act' | 'run_id'>, policy: Policy): RequestedAction =>
+  requestedBy(act, retryContext(runOf(act, policy), run_id), policy);
+
+/** The write that a run delegates, in the run of its own. */
+export function delegatedWrite({ of, run_id, parent_run_id }: WriteFacts, policy: Policy): RequestedAction {
+  const { run, privileged, action } = delegatingAction(of, parent_run_id, policy);
+  const child = childContext(run, run_id, 'db_write');
+  return { run: child, privileged: toPrivilegedWrite(privileged, run.run_kind), action };
+}
+
+function delegatingAction(of: WriteFacts['of'], run_id: string, policy: Policy): RequestedAction {
   if (of.kind === 'run') {
     const { run, request } = prepareHighRiskRun(startedRunContext(of, policy), of.event, policy).input;
     return { run, privileged: request.privileged, action: of.event.act.action };
   }
   const { act } = of;
   if (act === null) throw new InvariantError('a step without a run has delegated a write');
-  const first = runOf(act, policy);
-  const run = of.kind === 'step' ? first : retryContext(first, run_id);
-  return { run, privileged: requestOf(act, run, policy), action: act.action };
+  return of.kind === 'step' ? requestedBy(act, runOf(act, policy), policy) : retriedAction({ act, run_id }, policy);
 }
 
 /** The context of a run that no agent starts. */

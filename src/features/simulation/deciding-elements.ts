@@ -1,14 +1,18 @@
 // Which elements of its policy made a recorded decision. An allow is made by everything that it needed: lane, grants,
 // call rules, approval. A denial is made by the one element that its rule id names, and by the lane of that element.
 
-import { approvalSubject } from '../../core/step/authorization.js';
+import { approvalSubject, authorizePaths } from '../../core/step/authorization.js';
 import type { DecisionFact } from '../../core/contract/policy/decision-points.js';
 import type { Lane } from '../../core/contract/policy/lanes.js';
-import { grantingCallRules } from '../../core/policy/policy-features.js';
+import {
+  grantingCallRules,
+  conditionErrorText,
+  conditionVerdict,
+  type ConditionVerdict,
+} from '../../core/policy/policy-features.js';
 import type { PrivilegedRequest } from '../../core/policy/privileged-request.js';
 import type { Policy } from '../../core/policy/policy.js';
-import { decidedConditions } from './decided-conditions.js';
-import { decidedRequest, type DecidedRequest } from './decided-request.js';
+import { decidedRequest, type DecidedRequest, runOf, startedRunContext } from './decided-request.js';
 import {
   actionGrant,
   approval,
@@ -26,7 +30,18 @@ import {
   writeGrant,
   type PolicyElement,
 } from './policy-elements.js';
-import { VOTER_DENIALS, type BallotFacts, type MediatedAct, type RecordedDecision } from './recorded-decision.js';
+import {
+  VOTER_DENIALS,
+  type BallotFacts,
+  type MediatedAct,
+  type RecordedDecision,
+  type ApprovalFacts,
+  type DecisionFacts,
+  type StartedRun,
+  type StepFacts,
+} from './recorded-decision.js';
+import { prepareHighRiskRun } from '../../../machines/high-risk-run.js';
+import { askConditions } from '../../core/step/run-conditions.js';
 
 /** The elements of the decision's own policy that made it; none if a limit, the overlay or the platform did. */
 export function decidingElements(decision: RecordedDecision): readonly PolicyElement[] {
@@ -144,3 +159,66 @@ function ballotElements(
 
 const laneOf = (decided: DecidedRequest | null, { lanes }: Policy): Lane | undefined =>
   decided?.run.lane_id == null ? undefined : lanes.get(decided.run.lane_id);
+
+// The conditions that made a recorded decision: the one that denied, or those that answer for its approval.
+
+/** Why conditions could not be evaluated, if that made the decision. */
+export function decidedErrors({
+  facts,
+  policy,
+  said: { rule_id },
+}: Pick<RecordedDecision, 'facts' | 'policy' | 'said'>): readonly string[] {
+  if (rule_id !== 'condition.error') return [];
+  const verdict = verdictOn(facts, policy);
+  return verdict?.kind === 'deny' ? (verdict.errors ?? []).map(conditionErrorText) : [];
+}
+
+/** @returns their ids; none if the policy has no conditions, or none of them decided */
+export function decidedConditions({ facts, policy, said: { rule_id } }: RecordedDecision): readonly string[] {
+  const { conditions } = policy;
+  if (conditions === undefined) return [];
+  if (conditions.all.some(({ id }) => id === rule_id)) return [rule_id ?? ''];
+  const verdict = verdictOn(facts, policy);
+  if (verdict?.kind === 'approval') return verdict.ids;
+  return verdict?.kind === 'allow' ? (verdict.obligation?.conditions ?? []) : [];
+}
+
+/** What the conditions say of a step, or of a started run and its approvers; null for any other decision. */
+function verdictOn(facts: DecisionFacts, policy: Policy): ConditionVerdict | ReturnType<typeof askConditions> | null {
+  switch (facts.kind) {
+    case 'step':
+      return verdictOfStep(facts, policy);
+    case 'run':
+    case 'approval':
+      return answerOnRun(facts, policy);
+    default:
+      return null;
+  }
+}
+
+function verdictOfStep({ act, facts, input }: StepFacts, policy: Policy): ConditionVerdict | null {
+  const definition = act === null ? undefined : policy.catalogue.action(act.action);
+  if (act === null || definition === undefined) return null;
+  const paths = authorizePaths({ definition, args: act.args, facts, policy });
+  if (!paths.ok) return null;
+  return conditionVerdict(
+    {
+      definition,
+      args: paths.value,
+      run: runOf(act, policy),
+      label: act.label,
+      files: facts?.paths ?? [],
+      counters: facts?.counters ?? [],
+      at: input.received_at,
+    },
+    policy,
+  );
+}
+
+function answerOnRun(facts: StartedRun | ApprovalFacts, policy: Policy): ReturnType<typeof askConditions> {
+  const started = facts.kind === 'run' ? facts : facts.of;
+  const at = facts.kind === 'approval' && facts.event !== null ? facts.event.ballot.at : started.event.time;
+  const run = startedRunContext(started, policy);
+  const { request } = prepareHighRiskRun(run, started.event, policy).input;
+  return askConditions(run, request, at, policy);
+}

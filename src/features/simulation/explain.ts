@@ -4,12 +4,13 @@
 import { EXPORT_TOOL } from '../../../machines/high-risk-run.js';
 import { installedFeatures } from '../../kernel/tree-feature.js';
 import type { Json, JsonObject } from '../../core/contract/json.js';
-import { OPTIONAL_FILES } from '../../core/contract/policy/pins.js';
+import { OPTIONAL_FILES, type PolicyFile } from '../../core/contract/policy/pins.js';
+import { readPolicyYaml } from '../../core/policy/files/read-policy-file.js';
 import type { Policy } from '../../core/policy/policy.js';
 import { checksOf, type DecisionCheck } from './decision-checks.js';
-import { decidedConditions, decidedErrors } from './decided-conditions.js';
+import { decidedConditions, decidedErrors, decidingElements } from './deciding-elements.js';
 import { decideUnderPolicy } from './decide-under-policy.js';
-import { placesOf, type ElementPlace } from './element-places.js';
+import { elementPlaces, type PolicyElement, type PointerPlace } from './policy-elements.js';
 import type { MediatedAct, PolicyAnswer, RecordedDecision } from './recorded-decision.js';
 import { editsOf, type EditScope, type PolicyEdit, adjustableLimitsOf, limitEdits } from './policy-edits.js';
 
@@ -42,35 +43,33 @@ export interface DecidingCondition {
   readonly text: string;
 }
 
-export function explain(decision: RecordedDecision): Explanation {
-  const search = searchChanges(decision);
-  for (;;) {
-    const { done, value } = search.next();
-    if (done === true) return explanationOf(decision, value);
-  }
+/** A part of a YAML file of policy. */
+export interface ElementPlace {
+  /** What the part is, such as `tool payments.refund`. */
+  readonly name: string;
+  readonly lane_id: string | null;
+  readonly file: string;
+  /** From 1. */
+  readonly line: number;
+  /** The text of the line, without the space around it. */
+  readonly text: string;
 }
 
-/** Like `explain`, but awaits `pause` between the tested policies, so that a service can process other requests. */
-export async function explainWithPauses(
+/** Awaits `pause` between the tested policies, so that a service can process other requests. */
+export async function explain(
   decision: RecordedDecision,
-  pause: () => Promise<void> | undefined,
+  pause: () => Promise<void> | undefined = () => undefined,
 ): Promise<Explanation> {
-  const search = searchChanges(decision);
-  for (;;) {
-    const { done, value } = search.next();
-    if (done === true) return explanationOf(decision, value);
-    await pause();
-  }
+  const changes = await findChanges(decision, pause);
+  return {
+    decision,
+    checks: checksOf(decision, decision.policy),
+    conditions: decidingConditions(decision),
+    errors: decidedErrors(decision),
+    places: placesOf(decision),
+    changes,
+  };
 }
-
-const explanationOf = (decision: RecordedDecision, changes: readonly PolicyChange[]): Explanation => ({
-  decision,
-  checks: checksOf(decision, decision.policy),
-  conditions: decidingConditions(decision),
-  errors: decidedErrors(decision),
-  places: placesOf(decision),
-  changes,
-});
 
 function decidingConditions(decision: RecordedDecision): readonly DecidingCondition[] {
   const ids = decidedConditions(decision);
@@ -80,8 +79,64 @@ function decidingConditions(decision: RecordedDecision): readonly DecidingCondit
     .map(({ id, line, column, text }) => ({ id, file: OPTIONAL_FILES.conditions, line, column, text }));
 }
 
-/** Yields after each tested change. */
-function* searchChanges(decision: RecordedDecision): Generator<undefined, readonly PolicyChange[]> {
+/** The parts of the YAML files that made the decision. Conditions are in a file of their own. */
+function placesOf(decision: RecordedDecision): readonly ElementPlace[] {
+  const { policy, said } = decision;
+  const placeOf = elementPlaces(policy);
+  const limit = said.decision === 'deny' ? limitPlace(said.rule_id ?? '') : null;
+  const all = [
+    ...decidingElements(decision).flatMap((element) => {
+      const place = placeOf(element);
+      return place === null ? [] : [{ ...nameOf(element), place }];
+    }),
+    ...(limit === null ? [] : [{ name: limit.pointer.slice(1).replaceAll('/', '.'), lane_id: null, place: limit }]),
+  ];
+  const readLine = lineReader(policy);
+  return all.map(({ place, ...named }) => ({ ...named, file: `${place.file}.yaml`, ...readLine(place) }));
+}
+
+const nameOf = ({ kind, name, lane_id }: PolicyElement): Pick<ElementPlace, 'name' | 'lane_id'> => ({
+  name: kind === 'grant' || kind === 'rule' ? name : `${kind.replace('_', ' ')} ${name}`,
+  lane_id: kind === 'lane' ? null : lane_id,
+});
+
+/** The limits that deny by themselves, in the actions file. */
+function limitPlace(rule_id: string): PointerPlace | null {
+  const [family = '', name = ''] = rule_id.split('.');
+  const pointers: Readonly<Record<string, string>> = {
+    quota: `/sandbox/${name}_max`,
+    budget: `/budgets/${name}`,
+    payload: `/limits/payload_${name}`,
+    args: `/limits/${name}`,
+    sandbox: `/sandbox/${name}_max`,
+  };
+  const isLimit = family === 'quota' || family === 'budget' || LIMIT_RULES.includes(rule_id);
+  const pointer = Object.hasOwn(pointers, family) ? pointers[family] : undefined;
+  return isLimit && pointer !== undefined ? { file: 'actions', pointer } : null;
+}
+
+const LIMIT_RULES: readonly string[] = ['payload.bytes_max', 'args.content_bytes_max', 'sandbox.depth'];
+
+/** Reads each file at most once. */
+function lineReader({ files }: Policy): (place: PointerPlace) => Pick<ElementPlace, 'line' | 'text'> {
+  const read = new Map<PolicyFile, { readonly lines: readonly string[]; lineOf(pointer: string): number }>();
+  return ({ file, pointer }) => {
+    let known = read.get(file);
+    if (known === undefined) {
+      const { document } = readPolicyYaml(files[file]);
+      const lines = Buffer.from(files[file]).toString('utf8').split('\n');
+      known = { lines, lineOf: document === null ? () => 1 : document.lineOf };
+      read.set(file, known);
+    }
+    const line = known.lineOf(pointer);
+    return { line, text: (known.lines[line - 1] ?? '').trim() };
+  };
+}
+
+async function findChanges(
+  decision: RecordedDecision,
+  pause: () => Promise<void> | undefined,
+): Promise<readonly PolicyChange[]> {
   const { policy, said } = decision;
   const answers = new Map<Policy, PolicyAnswer>();
   const flips = (edited: Policy): boolean => {
@@ -93,11 +148,11 @@ function* searchChanges(decision: RecordedDecision): Generator<undefined, readon
   const edits: PolicyEdit[] = [];
   for (const edit of editsOf(policy, editScopeOf(decision))) {
     if (flips(edit.policy)) edits.push(edit);
-    yield;
+    await pause();
   }
   for (const limit of adjustableLimitsOf(policy)) {
     edits.push(...limitEdits(limit, flips));
-    yield;
+    await pause();
   }
   const changes = edits.map(({ text, policy: edited }) => ({
     text,

@@ -3,6 +3,7 @@
 
 import type { ElementCoverage } from '../../core/contract/evidence/coverage-proof.js';
 import type { Lane, WriteMode } from '../../core/contract/policy/lanes.js';
+import type { PolicyFile } from '../../core/contract/policy/pins.js';
 import type { Policy } from '../../core/policy/policy.js';
 
 export type PolicyElement = Pick<ElementCoverage, 'kind' | 'lane_id' | 'name'>;
@@ -29,37 +30,67 @@ export const condition = (id: string): PolicyElement => ({ kind: 'condition', la
 export const approval = (subject: string): PolicyElement => ({ kind: 'approval', lane_id: null, name: subject });
 export const decisionPoint = (name: string): PolicyElement => ({ kind: 'decision_point', lane_id: null, name });
 
-/** Every element of a policy once: first those of no lane, then lane by lane, in the order of the files. */
-export function elementsOf(policy: Policy): readonly PolicyElement[] {
-  const actions = [...policy.actions.values()];
-  return uniqueElements([
-    ...actions.map(({ action }) => actionGrant(action)),
-    ...actions.flatMap(({ action, extensions }) => (extensions === undefined ? [] : [extensionRule(action)])),
-    ...policy.approvals.map((one) => approval(one.for)),
-    ...(policy.conditions?.all ?? []).map(({ id }) => condition(id)),
-    ...(policy.decision_points ?? []).map(({ name }) => decisionPoint(name)),
-    ...[...policy.lanes.values()].flatMap(elementsOfLane),
-  ]);
+/** A file and a JSON pointer into it. */
+export interface PointerPlace {
+  readonly file: PolicyFile;
+  readonly pointer: string;
 }
 
-function elementsOfLane(lane: Lane): readonly PolicyElement[] {
-  const { lane_id, allowed_callers, allowed_actions, scope, calls = [], refuses_labels = [] } = lane;
-  const { tools = [], writes = [], reads = [] } = allowed_actions;
+/** Every element of a policy once: first those of no lane, then lane by lane, in the order of the files. */
+export const elementsOf = (policy: Policy): readonly PolicyElement[] =>
+  [...firstPlaces(policy).values()].map(([element]) => element);
+
+/** Finds elements in the YAML files. The place is null for a condition, and for what is not in the files. */
+export function elementPlaces(policy: Policy): (element: PolicyElement) => PointerPlace | null {
+  const places = firstPlaces(policy);
+  return (element) => places.get(elementKey(element))?.[1] ?? null;
+}
+
+type PlacedElement = readonly [element: PolicyElement, place: PointerPlace | null];
+
+function firstPlaces(policy: Policy): ReadonlyMap<string, PlacedElement> {
+  const found = new Map<string, PlacedElement>();
+  for (const placed of placedElements(policy)) {
+    const key = elementKey(placed[0]);
+    if (!found.has(key)) found.set(key, placed);
+  }
+  return found;
+}
+
+function placedElements({ actions, approvals, conditions, decision_points = [], lanes }: Policy) {
+  const inActions = (pointer: string): PointerPlace => ({ file: 'actions', pointer });
+  const listed = [...actions.values()];
   return [
-    laneElement(lane_id),
-    ...allowed_callers.roles.map((role) => roleGrant(lane_id, role)),
-    ...tools.map((tool) => toolGrant(lane_id, tool)),
-    ...writes.map((write) => writeGrant(lane_id, write)),
-    ...reads.map((table) => readGrant(lane_id, table)),
-    ...calls.map(({ id }) => callRule(lane_id, id)),
-    ...scope.requires.map((field) => scopeRule(lane_id, field)),
-    ...refuses_labels.map((label) => labelRule(lane_id, label)),
-    ...scope.prohibits.map((name) => prohibition(lane_id, name)),
+    ...listed.map(({ action }, at): PlacedElement => [actionGrant(action), inActions(`/actions/${at}`)]),
+    ...listed.flatMap(({ action, extensions }, at): readonly PlacedElement[] =>
+      extensions === undefined ? [] : [[extensionRule(action), inActions(`/actions/${at}/extensions`)]],
+    ),
+    ...approvals.map((one, at): PlacedElement => [approval(one.for), inActions(`/approvals/${at}`)]),
+    ...(conditions?.all ?? []).map(({ id }): PlacedElement => [condition(id), null]),
+    ...decision_points.map(({ name }, at): PlacedElement => [decisionPoint(name), inActions(`/decision_points/${at}`)]),
+    ...[...lanes.values()].flatMap((lane, at) =>
+      [...lanedElements(lane)].map(([element, pointer]): PlacedElement => [
+        element,
+        { file: 'lanes', pointer: `/lanes/${at}${pointer}` },
+      ]),
+    ),
   ];
 }
 
-export const elementKey = ({ kind, lane_id, name }: PolicyElement): string => JSON.stringify([kind, lane_id, name]);
+/** The elements of a lane, each with its pointer from the lane on. */
+function* lanedElements(lane: Lane): Generator<readonly [element: PolicyElement, pointer: string]> {
+  const { lane_id, allowed_callers, allowed_actions, scope, calls = [], refuses_labels = [] } = lane;
+  const { tools = [], writes = [], reads = [] } = allowed_actions;
+  yield [laneElement(lane_id), ''];
+  for (const [at, role] of allowed_callers.roles.entries())
+    yield [roleGrant(lane_id, role), `/allowed_callers/roles/${at}`];
+  for (const [at, tool] of tools.entries()) yield [toolGrant(lane_id, tool), `/allowed_actions/tools/${at}`];
+  for (const [at, write] of writes.entries()) yield [writeGrant(lane_id, write), `/allowed_actions/writes/${at}`];
+  for (const [at, table] of reads.entries()) yield [readGrant(lane_id, table), `/allowed_actions/reads/${at}`];
+  for (const [at, { id }] of calls.entries()) yield [callRule(lane_id, id), `/calls/${at}`];
+  for (const [at, field] of scope.requires.entries()) yield [scopeRule(lane_id, field), `/scope/requires/${at}`];
+  for (const [at, label] of refuses_labels.entries()) yield [labelRule(lane_id, label), `/refuses_labels/${at}`];
+  for (const [at, name] of scope.prohibits.entries()) yield [prohibition(lane_id, name), `/scope/prohibits/${at}`];
+}
 
-const uniqueElements = (elements: readonly PolicyElement[]): readonly PolicyElement[] => [
-  ...new Map(elements.map((element) => [elementKey(element), element])).values(),
-];
+export const elementKey = ({ kind, lane_id, name }: PolicyElement): string => JSON.stringify([kind, lane_id, name]);

@@ -18,7 +18,7 @@ import type { DECISIONS, Expectation, PolicyTest } from './policy-test-file.js';
 import type { Policy } from '../../core/policy/policy.js';
 import { amountsOf, limitsOf, openAccount } from '../../core/run/budget-account.js';
 import { agentContextUnder } from './decided-request.js';
-import { decidedErrors } from './decided-conditions.js';
+import { decidedErrors } from './deciding-elements.js';
 import { decideStepUnder, decideUnderPolicy } from './decide-under-policy.js';
 import type { AgentStart } from './recorded-decision.js';
 

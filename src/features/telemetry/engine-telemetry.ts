@@ -10,14 +10,13 @@ import type { ObservedInput, ObservedTick, TickObserver } from '../../engine/tic
 import type { RunTermination } from '../../kernel/decision.js';
 import type { Tree } from '../../kernel/tree.js';
 import type { Log } from '../../engine/ports/log.js';
-import type { OpenSpan, Telemetry } from '../../engine/ports/telemetry.js';
+import type { OpenSpan, Telemetry, Attributes } from '../../engine/ports/telemetry.js';
 import type { RunTracing } from '../../runtime/agents/agents.js';
 import { observedAction, OTHER } from '../../runtime/observed-names.js';
 import { endingCode, RunLog, ObservedRuns } from '../../runtime/run-log.js';
 import { createEngineMetrics, type EngineMetrics } from './engine-metrics.js';
-import { tracedLog } from './traced-log.js';
-import { runSpan, stepAttributes, type NamedRun } from './run-spans.js';
-import { RunTraces } from './run-traces.js';
+import { RunTraces, type RunSpan } from './run-traces.js';
+import { isIdentifier } from '../../core/contract/free-text.js';
 
 interface EngineTelemetryOptions {
   readonly telemetry: Telemetry;
@@ -282,5 +281,66 @@ function withKnownNames(run: RunCreated, tree: Tree | null): NamedRun {
     actor,
     role_id: roles?.has(run.role_id) === true ? run.role_id : OTHER,
     lane_id: run.lane_id === null ? null : lanes?.has(run.lane_id) === true ? run.lane_id : OTHER,
+  };
+}
+
+// Names and attributes of spans: the semantic conventions of OpenTelemetry for generative AI where they have a name,
+// and names below `turnpike.` for the rest.
+
+/** A run with the names that its span may show. */
+interface NamedRun extends Partial<Pick<RunContext, 'actor' | 'role_id' | 'lane_id'>> {
+  readonly run_id: string;
+  readonly run_kind: RunContext['run_kind'] | 'session';
+  /** Whether this process did not see the start of the run. */
+  readonly isResumed?: boolean;
+}
+
+function runSpan(run: NamedRun, startMs: number): RunSpan {
+  const { run_id, run_kind, role_id, lane_id, actor, isResumed = false } = run;
+  const attributes: Record<string, string | boolean> = {
+    'gen_ai.conversation.id': rootRunIdOf(run_id),
+    'turnpike.run.id': run_id,
+    'turnpike.run.kind': run_kind,
+  };
+  if (role_id !== undefined) attributes['turnpike.role'] = role_id;
+  if (lane_id !== undefined && lane_id !== null) attributes['turnpike.lane'] = lane_id;
+  if (isResumed) attributes['turnpike.run.resumed'] = true;
+  if (run_kind !== 'agent') {
+    attributes['gen_ai.operation.name'] = 'invoke_workflow';
+    attributes['gen_ai.workflow.name'] = run_kind;
+    return { name: `invoke_workflow ${run_kind}`, startMs, attributes };
+  }
+  attributes['gen_ai.operation.name'] = 'invoke_agent';
+  attributes['gen_ai.provider.name'] = 'turnpike';
+  if (role_id !== undefined) attributes['gen_ai.agent.name'] = role_id;
+  if (actor !== undefined && isIdentifier(actor.actor_id)) attributes['gen_ai.agent.id'] = actor.actor_id;
+  return { name: role_id === undefined ? 'invoke_agent' : `invoke_agent ${role_id}`, startMs, attributes };
+}
+
+/** @param action its name if the catalogue has it */
+function stepAttributes(trace: StepTrace, action: string): Attributes {
+  const { step_index, outcome, rule_id, phase_failed_at } = trace;
+  const attributes: Record<string, string | number> = {
+    'turnpike.action': action,
+    'turnpike.outcome': outcome,
+    'turnpike.step.index': step_index,
+  };
+  if (rule_id !== null) attributes['turnpike.rule'] = rule_id;
+  if (phase_failed_at !== null) attributes['turnpike.phase.failed'] = phase_failed_at;
+  return attributes;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** `log`, with the trace id of the run or tree that a line names. */
+function tracedLog(log: Log, traceIdOf: (run_id: string) => string): Log {
+  const withTrace = (fields: Fields | undefined): Fields | undefined => {
+    const run_id = fields?.['run_id'] ?? fields?.['tree_id'];
+    return typeof run_id === 'string' ? { ...fields, trace_id: traceIdOf(run_id) } : fields;
+  };
+  return {
+    info: (message, fields) => log.info(message, withTrace(fields)),
+    warn: (message, fields) => log.warn(message, withTrace(fields)),
+    error: (message, fields) => log.error(message, withTrace(fields)),
   };
 }

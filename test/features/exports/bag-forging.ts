@@ -1,7 +1,6 @@
 // Shared by the tests of bags with a proof: the parts of a bag, changed, and the bag signed again.
 
 import { afterAll, beforeAll } from '@jest/globals';
-import { openBagFolder } from '../../../src/features/exports/bag/bag-folder.js';
 import type { BagProof } from '../../../src/core/contract/evidence/bag-proof.js';
 import { canonicalJson } from '../../../src/core/contract/json.js';
 import type { ExportBundle } from '../../../src/core/contract/evidence/export-bundle.js';
@@ -11,6 +10,7 @@ import { notePrivateKey, noteSigner, signNote, type NoteSigner } from '../../../
 import { manifestHash } from '../../../src/features/exports/bag-manifest.js';
 import type { ExportBagReport } from '../../../src/features/exports/verify/bag-report.js';
 import { verifyExportBag } from '../../../src/features/exports/verify/verify-export-bag.js';
+import { inMemory } from './bundle-changes.js';
 import {
   assembleBundle,
   exportRequested,
@@ -21,7 +21,6 @@ import {
   sealed,
   SECOND,
   STORY,
-  writeFiles,
   type Files,
 } from './material.js';
 
@@ -32,7 +31,7 @@ export const stranger = signerOf('turnpike/of-the-tests', 2);
 
 /**
  * A bag with a proof, in the folder `good` of a directory that is removed after the tests of the file. `verified`
- * verifies a bag as a folder of its own, by default with the key of the ledger.
+ * verifies files as a bag, by default with the key of the ledger.
  */
 export function signedBag() {
   const { at, remove } = place();
@@ -43,17 +42,8 @@ export function signedBag() {
     good = filesOf(at('good'));
   });
   afterAll(remove);
-  let drawn = 0;
-  const verified = async (files: Files, key: NoteSigner | null = signer): Promise<ExportBagReport> => {
-    const folder = at(`bag-${(drawn += 1)}`);
-    writeFiles(folder, files);
-    const tree = openBagFolder(folder);
-    try {
-      return await verifyExportBag(tree, key);
-    } finally {
-      await tree.close();
-    }
-  };
+  const verified = (files: Files, key: NoteSigner | null = signer): Promise<ExportBagReport> =>
+    verifyExportBag(inMemory(files), key);
   return { at, verified, good: () => good };
 }
 
@@ -64,8 +54,6 @@ export const digestsOf = (files: Files) =>
   );
 // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller knows what it wrote
 export const json = <T>(files: Files, path: string): T => JSON.parse(files[path]!.toString()) as T;
-export const linesIn = (files: Files, path: string): string[] => files[path]!.toString().split('\n').slice(0, -1);
-export const linesOf = (lines: readonly string[]): Buffer => Buffer.from(lines.map((line) => `${line}\n`).join(''));
 export const withJson = (files: Files, path: string, value: object): Files => ({
   ...files,
   [path]: Buffer.from(canonicalJson(value)),

@@ -1,7 +1,7 @@
 // S4-73, C92: measures on labelled texts what the search of promoted records finds, and tests that it decides about a
 // promotion. The figures are exact: a change of the search shows here, group by group.
 
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { runInNewContext } from 'node:vm';
 import { createCatalogue, NO_REGISTRATIONS } from '../../../src/core/contract/policy/catalogue.js';
 import type { ContentChecks } from '../../../src/core/contract/policy/content-checks.js';
@@ -169,10 +169,11 @@ afterEach(async () => {
   bench = null;
 });
 
-async function open(edit: NonNullable<BenchOptions['edit']> = serviceEdit): Promise<Bench> {
+/** A home whose case has a record with a name, and one with a statement and a birth date. */
+async function openCase(edit: NonNullable<BenchOptions['edit']> = serviceEdit): Promise<Bench> {
   const { tools, targets: tables } = service();
-  bench = await Bench.open({ edit, tools, targets: tables });
-  const agent = await bench.turnpike.startAgent({ ...CASE_AGENT });
+  const of = await Bench.open({ edit, tools, targets: tables });
+  const agent = await of.turnpike.startAgent({ ...CASE_AGENT });
   const write = (target: string, record: object) =>
     agent.submit(
       JSON.stringify(proposal('WRITE_RECORD', { target, mode: target === 'facts' ? 'append' : 'upsert', record })),
@@ -180,8 +181,9 @@ async function open(edit: NonNullable<BenchOptions['edit']> = serviceEdit): Prom
   await write('entities', { id: 'e-1', name: CLIENTS[0].name });
   await write('facts', { id: 'f-1', text: `${STATEMENTS[0]} She was born on ${CLIENTS[0].born}.` });
   await agent.end();
-  return bench;
+  return of;
 }
+const open = async (edit?: BenchOptions['edit']): Promise<Bench> => (bench = await openCase(edit));
 
 const promotion = (text: string, over: Partial<PromoteOptions> = {}): PromoteOptions => ({
   actor: 'anna',
@@ -193,12 +195,18 @@ const promotion = (text: string, over: Partial<PromoteOptions> = {}): PromoteOpt
   ...over,
 });
 
-const flagsOf = async (of: Bench): Promise<unknown> =>
+const flagsOf = async (of: Bench): Promise<readonly unknown[]> =>
   (await of.entries()).flatMap(({ type, body }) =>
     type === 'input' && body.kind === 'start_run' && body.run_kind === 'promotion' ? [body.facts.artifact_flags] : [],
   );
 
 describe('S4-73: a promotion is denied for its findings, which its input records', () => {
+  let shared: Bench;
+  beforeAll(async () => {
+    shared = await openCase();
+  });
+  afterAll(() => shared.close());
+
   test.each<[string, string, readonly string[], string]>([
     [
       'a full name and a birth date',
@@ -216,11 +224,10 @@ describe('S4-73: a promotion is denied for its findings, which its input records
     ['a privilege mark', 'Privileged and confidential: ask.', ['found:privilege_mark'], 'prohibition.privileged_notes'],
     ['the id of the case', 'See case-local for more.', ['found:case_reference'], 'prohibition.client_identity'],
   ])('%s', async (_what, text, flags, reason) => {
-    const of = await open();
-    const run = await of.turnpike.promote(promotion(text));
+    const run = await shared.turnpike.promote(promotion(text));
     expect(await run.finished).toMatchObject({ state: 'denied', reason });
-    expect(await flagsOf(of)).toEqual([['sanitized_insight', ...flags]]);
-    expect(await of.turnpike.replay()).toMatchObject({ ok: true });
+    expect((await flagsOf(shared)).at(-1)).toEqual(['sanitized_insight', ...flags]);
+    expect(await shared.turnpike.replay()).toMatchObject({ ok: true });
   });
 
   test('a lane that permits a finding allows the promotion, and the finding is recorded', async () => {

@@ -1,12 +1,13 @@
 // Promotions and exports with a real service (S4 §10), votes of people on both, and records in the ledger's own
 // database: end to end, in a home on disk.
 
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
 import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { openBagFolder } from '../../../src/features/exports/bag/bag-folder.js';
 import { openBagZip } from '../../../src/features/exports/bag/bag-zip.js';
+import { absentSandbox } from '../../../src/sandbox/files/absent-sandbox.js';
 import { manifestPolicySource } from '../../../src/home/policy/manifest-policy-source.js';
 import { nanoidIds } from '../../../src/system/nanoid-ids.js';
 import { sqlDatabase } from '../../../src/stores/records/sql-database.js';
@@ -39,10 +40,21 @@ const withApprovals: NonNullable<BenchOptions['edit']> = (name, text) => {
   return `${edited}\napprovals:\n${rule('promotion')}${rule('export')}`;
 };
 
-async function open(more: BenchOptions = {}): Promise<Bench> {
+const openService = (more: BenchOptions = {}): Promise<Bench> => {
   const { tools, targets } = service();
-  bench = await Bench.open({ edit: serviceEdit, tools, targets, ...more });
-  return bench;
+  return Bench.open({ edit: serviceEdit, tools, targets, ...more });
+};
+const open = async (more: BenchOptions = {}): Promise<Bench> => (bench = await openService(more));
+
+/** A home for all tests of a group. */
+function sharedBench(prepare?: (of: Bench) => Promise<unknown>): () => Bench {
+  let shared: Bench;
+  beforeAll(async () => {
+    shared = await openService();
+    await prepare?.(shared);
+  });
+  afterAll(() => shared.close());
+  return () => shared;
 }
 
 /** As after a crash: the process is gone, and nothing was closed. */
@@ -146,41 +158,50 @@ describe('promotion', () => {
     expect((await rowsOf(of, 'shared_playbooks', { case: 'case-other' })).result.records).toEqual([insight]);
   });
 
-  test.each<[string, Partial<PromoteOptions>, string]>([
-    ['S4-71 without a ticket', { ticket: ' ' }, 'scope.missing.promotion_ticket_id'],
-    ['S4-72 in a role that the lane does not name', { role: 'MAPPING_AGENT' }, 'role.lane_not_granted'],
-    ['S4-72 in the role of an agent', { role: 'CASE_AGENT' }, 'role.lane_not_granted'],
-    ['an unknown role', { role: 'ROOT' }, 'role.unknown'],
-    [
-      'S4-73 with text of the case',
-      {
-        record: {
-          id: 'x',
-          text: 'Note: the tenant, Mr Ambrosius Feldhase of Aldgate, has paid no rent since March of last year.',
-        },
-      },
-      'prohibition.raw_case_text',
-    ],
-    ['S4-73 with data that identifies a client', { confidentiality: ['contains_pii'] }, 'prohibition.client_identity'],
-    ['S4-73 with privileged notes', { confidentiality: ['contains_privileged'] }, 'prohibition.privileged_notes'],
-    [
-      'S4-85 to a table that is not shared',
-      { target: 'facts', record: { id: 'f', text: 'x' } },
-      'lane.write_not_allowed',
-    ],
-    ['to an unregistered table', { target: 'shared_heuristics' }, 'target.not_registered'],
-    ['by upsert, which the lane does not list', { mode: 'upsert' }, 'target.mode_not_registered'],
-  ])('%s is denied, and nothing is written', async (_what, over, rule_id) => {
-    const of = await open();
+  describe('that is denied writes nothing', () => {
     const text = 'The tenant, Mr Ambrosius Feldhase of Aldgate, has paid no rent since March of last year.';
-    await work(of, 'WRITE_RECORD', { target: 'facts', mode: 'append', record: { id: 'f-1', text } });
-    const run = await of.turnpike.promote(promotion(over));
-    expect(await run.finished).toEqual({ run_id: run.run_id, state: 'denied', reason: rule_id });
-    expect((await audit(of, run.run_id)).map(say)).toEqual([
-      `authz_decision deny ${rule_id}`,
-      `system deny denied:${rule_id}`,
-    ]);
-    expect((await rowsOf(of, 'shared_playbooks')).result.records).toEqual([]);
+    const shared = sharedBench((of) =>
+      work(of, 'WRITE_RECORD', { target: 'facts', mode: 'append', record: { id: 'f-1', text } }),
+    );
+
+    test.each<[string, Partial<PromoteOptions>, string]>([
+      ['S4-71 without a ticket', { ticket: ' ' }, 'scope.missing.promotion_ticket_id'],
+      ['S4-72 in a role that the lane does not name', { role: 'MAPPING_AGENT' }, 'role.lane_not_granted'],
+      ['S4-72 in the role of an agent', { role: 'CASE_AGENT' }, 'role.lane_not_granted'],
+      ['an unknown role', { role: 'ROOT' }, 'role.unknown'],
+      [
+        'S4-73 with text of the case',
+        {
+          record: {
+            id: 'x',
+            text: 'Note: the tenant, Mr Ambrosius Feldhase of Aldgate, has paid no rent since March of last year.',
+          },
+        },
+        'prohibition.raw_case_text',
+      ],
+      [
+        'S4-73 with data that identifies a client',
+        { confidentiality: ['contains_pii'] },
+        'prohibition.client_identity',
+      ],
+      ['S4-73 with privileged notes', { confidentiality: ['contains_privileged'] }, 'prohibition.privileged_notes'],
+      [
+        'S4-85 to a table that is not shared',
+        { target: 'facts', record: { id: 'f', text: 'x' } },
+        'lane.write_not_allowed',
+      ],
+      ['to an unregistered table', { target: 'shared_heuristics' }, 'target.not_registered'],
+      ['by upsert, which the lane does not list', { mode: 'upsert' }, 'target.mode_not_registered'],
+    ])('%s', async (_what, over, rule_id) => {
+      const of = shared();
+      const run = await of.turnpike.promote(promotion(over));
+      expect(await run.finished).toEqual({ run_id: run.run_id, state: 'denied', reason: rule_id });
+      expect((await audit(of, run.run_id)).map(say)).toEqual([
+        `authz_decision deny ${rule_id}`,
+        `system deny denied:${rule_id}`,
+      ]);
+      expect((await rowsOf(of, 'shared_playbooks')).result.records).toEqual([]);
+    });
   });
 
   describe('S4-84 S4-85: the last data that an agent has read counts, even without a later action', () => {
@@ -211,6 +232,12 @@ describe('promotion', () => {
       const { state, reason } = await run.finished;
       expect(`${state} ${reason}`).toBe(expected);
     });
+  });
+
+  test('that is refused because the sandbox is elsewhere leaves no open root, or its case could not be erased', async () => {
+    const of = await open({ sandbox: absentSandbox() });
+    await expect(of.turnpike.promote(promotion())).rejects.toMatchObject({ code: 'VOLUME_ELSEWHERE' });
+    await expect(of.turnpike.erase({ case: 'case-local', actor: 'anna' })).resolves.toBeDefined();
   });
 
   test('S4-85: an agent writes no shared knowledge in any lane', async () => {
@@ -298,16 +325,20 @@ describe('export', () => {
     expect(await madeBy('ATTORNEY_ADMIN')).toMatchObject({ created_by: { actor_type: 'human', actor_id: 'anna' } });
   });
 
-  test.each<[string, Partial<ExportOptions>, string]>([
-    ['S4-75 in a role without permission', { role: 'GOVERNANCE_AGENT' }, 'role.lane_not_granted'],
-    ['S4-75 in the role of an agent', { role: 'CASE_AGENT' }, 'role.lane_not_granted'],
-    ['without a reason', { reason: '' }, 'scope.missing.export_reason'],
-  ])('%s is denied, and nothing is made', async (_what, over, rule_id) => {
-    const of = await open();
-    const options = bundle(of, over);
-    const run = await of.turnpike.export(options);
-    expect(await run.finished).toMatchObject({ state: 'denied', reason: rule_id });
-    expect(existsSync(options.destination)).toBe(false);
+  describe('that is denied makes nothing', () => {
+    const shared = sharedBench();
+
+    test.each<[string, Partial<ExportOptions>, string]>([
+      ['S4-75 in a role without permission', { role: 'GOVERNANCE_AGENT' }, 'role.lane_not_granted'],
+      ['S4-75 in the role of an agent', { role: 'CASE_AGENT' }, 'role.lane_not_granted'],
+      ['without a reason', { reason: '' }, 'scope.missing.export_reason'],
+    ])('%s', async (_what, over, rule_id) => {
+      const of = shared();
+      const options = bundle(of, over);
+      const run = await of.turnpike.export(options);
+      expect(await run.finished).toMatchObject({ state: 'denied', reason: rule_id });
+      expect(existsSync(options.destination)).toBe(false);
+    });
   });
 });
 

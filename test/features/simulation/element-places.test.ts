@@ -58,7 +58,7 @@ async function explanations(): Promise<readonly Explanation[]> {
   try {
     const count = { trees: 0, entries: 0, not_recomputed: 0 };
     const { folded } = new LedgerReader(store, externalHeadStore);
-    for await (const decision of decisionsIn(folded, undefined, count)) found.push(explain(decision));
+    for await (const decision of decisionsIn(folded, undefined, count)) found.push(await explain(decision));
   } finally {
     await store.close();
   }

@@ -6,7 +6,7 @@
 import { performance } from 'node:perf_hooks';
 import { parseArgs } from 'node:util';
 import { wholeNumber } from '../../fixtures/whole-number.js';
-import { compareWays } from './one-path-differences.js';
+import { compareWays } from './one-path.js';
 
 const { values } = parseArgs({
   options: {
@@ -26,7 +26,7 @@ const [seed, policies, requests] = [
 const started = performance.now();
 const seconds = (): string => `${((performance.now() - started) / 1_000).toFixed(0)} s`;
 let done = 0;
-const { differences, decisions } = compareWays({
+const { differences, decisions } = await compareWays({
   ...{ seed, policies, requests, explainedEvery: 50 },
   onPolicy: (found) => {
     done += 1;

@@ -2,13 +2,13 @@
 
 import { expect, test } from '@jest/globals';
 import { sized } from '../../fixtures/campaign.js';
-import { compareWays } from './one-path-differences.js';
+import { compareWays } from './one-path.js';
 import '../../fixtures/conditions.js';
 import '../../fixtures/call-rules.js';
 import '../../fixtures/decision-points.js';
 
-test('S4-31: all ways to decide a proposal agree', () => {
-  const compared = compareWays({
+test('S4-31: all ways to decide a proposal agree', async () => {
+  const compared = await compareWays({
     seed: 1,
     policies: sized(10, 40),
     requests: sized(30, 250),

@@ -19,40 +19,43 @@ import { runPolicyTest } from '../../../src/features/simulation/policy-test.js';
 import type { RecordedDecision } from '../../../src/features/simulation/recorded-decision.js';
 import { compareDecision } from '../../../src/features/simulation/simulate.js';
 import { asNamedPerson } from '../../../src/runtime/agents/caller-input.js';
-import type { RandomPolicy } from './one-path-policies.js';
+import { type RandomPolicy, randomPolicy, randomRequest } from './one-path-policies.js';
+import { random } from '../../fixtures/random.js';
 
 const ROOT = 'run_onepath';
 const AGENT = `${ROOT}.1`;
 
 /** Every way in words: equal for equal decisions. */
-export interface Verdicts {
+interface Verdicts {
   readonly table: string;
   readonly live: string;
   readonly simulated: string;
   readonly explained: string;
 }
 
-export function verdictsOn(request: PolicyTest['request'], world: RandomPolicy, alsoExplain: boolean): Verdicts {
+async function verdictsOn(
+  request: PolicyTest['request'],
+  world: RandomPolicy,
+  alsoExplain: boolean,
+): Promise<Verdicts> {
   const { decided } = runPolicyTest({ name: 'a', request, expect: { decision: 'allow' } }, world.policy, asNamedPerson);
   const decision = decideLive(request, world);
   const { said, policy } = decision;
   const again = decideUnderPolicy(decision, policy);
   const isAsking = said.rule_id === 'approval.required';
-  const live = isAsking ? `approval ${said.rule_id}` : `${said.decision} ${said.rule_id}`;
   const quorum = 'undecidable' in again ? again.undecidable : (again.quorum ?? '');
+  const live = isAsking ? `approval ${said.rule_id} ${quorum}` : `${said.decision} ${said.rule_id} `;
   return {
     table: `${decided.decision} ${decided.rule} ${decided.quorum ?? ''}`,
-    live: `${live} ${isAsking ? quorum : ''}`,
-    simulated: compareDecision(decision, policy) === null ? `${live} ${isAsking ? quorum : ''}` : 'a flip',
-    explained: alsoExplain
-      ? explained(decision, `${live} ${isAsking ? quorum : ''}`)
-      : `${live} ${isAsking ? quorum : ''}`,
+    live,
+    simulated: compareDecision(decision, policy) === null ? live : 'a flip',
+    explained: alsoExplain ? await explained(decision, live) : live,
   };
 }
 
 /** The explanation must name the check that decided, and why conditions failed. */
-function explained(decision: RecordedDecision, live: string): string {
-  const { checks, errors } = explain(decision);
+async function explained(decision: RecordedDecision, live: string): Promise<string> {
+  const { checks, errors } = await explain(decision);
   const { rule_id, decision: said } = decision.said;
   const decided = checks.filter(({ verdict }) => verdict === 'decided').map((check) => check.rule_id);
   const isNamed = said === 'allow' ? decided.length === 0 : decided.length === 1 && decided[0] === rule_id;
@@ -192,4 +195,55 @@ function bookWith(
   };
   book.apply({ type: 'input', tree_id: 'run_before', seq: 1, prev: '', body: input } as unknown as Entry);
   return book;
+}
+
+// Random requests under random policies: how often two ways to decide one proposal differ.
+
+export interface Comparison {
+  /** The first policy is made from this seed, each next one from the next. */
+  readonly seed: number;
+  readonly policies: number;
+  /** Requests under each policy. */
+  readonly requests: number;
+  /** Every nth request is explained too: an explanation decides under many edits of the policy. */
+  readonly explainedEvery: number;
+  /** After each policy. */
+  readonly onPolicy?: (differences: number) => void;
+}
+
+export interface Difference {
+  readonly seed: number;
+  /** The index of the request under the policy of this seed. */
+  readonly index: number;
+  readonly verdicts: Verdicts;
+}
+
+export interface Compared {
+  readonly differences: readonly Difference[];
+  /** How often each decision and rule was reached live. */
+  readonly decisions: ReadonlyMap<string, number>;
+}
+
+export async function compareWays({
+  seed: first,
+  policies,
+  requests,
+  explainedEvery,
+  onPolicy,
+}: Comparison): Promise<Compared> {
+  const differences: Difference[] = [];
+  const decisions = new Map<string, number>();
+  for (let seed = first; seed < first + policies; seed += 1) {
+    const chance = random(seed);
+    const world = randomPolicy(chance);
+    for (let index = 0; index < requests; index += 1) {
+      const verdicts = await verdictsOn(randomRequest(chance), world, index % explainedEvery === 0);
+      const { table, live, simulated, explained } = verdicts;
+      if (table !== live || simulated !== live || explained !== live) differences.push({ seed, index, verdicts });
+      const rule = live.split(' ').slice(0, 2).join(' ');
+      decisions.set(rule, (decisions.get(rule) ?? 0) + 1);
+    }
+    onPolicy?.(differences.length);
+  }
+  return { differences, decisions };
 }

@@ -11,7 +11,7 @@ import { traceIdOf } from '../../../src/core/contract/trace-context.js';
 import type { Log } from '../../../src/engine/ports/log.js';
 import { ruleLabel } from '../../../src/features/telemetry/engine-metrics.js';
 import { Bench } from '../../fixtures/bench.js';
-import { startCollector, type Collector } from '../../fixtures/otlp-collector.js';
+import { settingsFor, startCollector, type Collector } from '../../fixtures/otlp-collector.js';
 import { CASE_AGENT, service, serviceEdit } from '../../fixtures/service.js';
 import { ROOT } from '../../root.js';
 import { proposal } from '../../interfaces/http/http-harness.js';
@@ -29,15 +29,7 @@ beforeEach(async () => {
   log = winstonLog('info', stream);
   telemetry = sdkTelemetry({
     version: '1',
-    otlp: {
-      traces: `${collector.url}/v1/traces`,
-      metrics: `${collector.url}/v1/metrics`,
-      ratio: 1,
-      followsCallers: true,
-      queue: { spansMax: 10_000, batchMax: 512, intervalMs: 10 },
-      metricIntervalMs: 60_000,
-      timeoutMs: 1_000,
-    },
+    otlp: settingsFor(collector.url, { metrics: `${collector.url}/v1/metrics` }),
     log,
   });
 });

@@ -13,7 +13,7 @@ import { createConnection, mcpService } from '../../../src/interfaces/mcp/mcp-se
 import { sdkServer } from '../../../src/interfaces/mcp/sdk-server.js';
 import { Bench } from '../../fixtures/bench.js';
 import { startHttpUpstream } from '../../fixtures/http-upstream.js';
-import { startCollector, type Collector, type ReceivedSpan } from '../../fixtures/otlp-collector.js';
+import { settingsFor, startCollector, type Collector, type ReceivedSpan } from '../../fixtures/otlp-collector.js';
 import { CASE_AGENT, service, serviceEdit } from '../../fixtures/service.js';
 import { UpstreamGround } from '../../fixtures/upstreams.js';
 import { HttpBench, proposal } from '../../interfaces/http/http-harness.js';
@@ -27,18 +27,8 @@ const carrier = (span = SPAN, trace = TRACE, flags = '01') => ({ traceparent: `0
 let collector: Collector;
 let telemetry: ServiceTelemetry;
 
-const settings = (url: string, more: Partial<OtlpSettings> = {}): OtlpSettings => ({
-  traces: `${url}/v1/traces`,
-  metrics: null,
-  ratio: 1,
-  followsCallers: true,
-  queue: { spansMax: 1_000, batchMax: 512, intervalMs: 10 },
-  metricIntervalMs: 60_000,
-  timeoutMs: 1_000,
-  ...more,
-});
 const telemetryWith = (more: Partial<OtlpSettings> = {}): ServiceTelemetry =>
-  sdkTelemetry({ version: '1', otlp: settings(collector.url, more), log: winstonLog('silent') });
+  sdkTelemetry({ version: '1', otlp: settingsFor(collector.url, more), log: winstonLog('silent') });
 
 beforeEach(async () => {
   collector = await startCollector();
@@ -257,17 +247,22 @@ describe('what telemetry must not change', () => {
     expect(await run({ telemetry }, { trace: { ...carrier(), baggage: 'a=b' } })).toEqual(plain);
   });
 
-  test.each([
-    '',
-    '00-xyz',
-    `00-${'0'.repeat(32)}-${SPAN}-01`,
-    `00-${TRACE}-${SPAN}-01-extra`,
-    `ff-${TRACE}-${SPAN}-01`,
-  ])('the invalid context %j is ignored', async (traceparent) => {
+  test('an invalid context is ignored', async () => {
     const bench = await Bench.open({ telemetry });
-    const agent = await bench.turnpike.startAgent({ trace: { traceparent } });
-    await agent.end();
+    const roots: string[] = [];
+    for (const traceparent of [
+      '',
+      '00-xyz',
+      `00-${'0'.repeat(32)}-${SPAN}-01`,
+      `00-${TRACE}-${SPAN}-01-extra`,
+      `ff-${TRACE}-${SPAN}-01`,
+    ]) {
+      const agent = await bench.turnpike.startAgent({ trace: { traceparent } });
+      roots.push(agent.root_run_id);
+      await agent.end();
+    }
     await bench.close();
-    expect(only(await received(), 'invoke_agent SANDBOX_AGENT').traceId).toBe(traceIdOf(agent.root_run_id));
+    const runs = named(await received(), 'invoke_agent SANDBOX_AGENT');
+    expect(runs.map(({ traceId }) => traceId)).toEqual(roots.map(traceIdOf));
   });
 });

@@ -63,7 +63,7 @@ test('searches for changes that would flip a decision one policy at a time, and 
   turns = 0;
   const why = await explainDecisionAt(looked, denied, pause);
   expect(turns - folding).toBeGreaterThan(20);
-  const { changes } = explain(decisions[0] ?? (undefined as never));
+  const { changes } = await explain(decisions[0] ?? (undefined as never));
   expect(why?.changes.map(({ text }) => text)).toEqual(changes.map(({ text }) => text));
   expect(changes.length).toBeGreaterThan(0);
 });

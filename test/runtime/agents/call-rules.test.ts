@@ -218,7 +218,7 @@ describe('0061: a recorded decision about a call', () => {
     await run('git status .env');
     await run('git push');
     await run('rm x');
-    const explained = (await decisions()).map(explain);
+    const explained = await Promise.all((await decisions()).map((decision) => explain(decision)));
     const decided = explained.map(({ checks }) => checks.find(({ verdict }) => verdict === 'decided')?.name);
     expect(decided).toEqual([
       'the call rules of the lane allow each part of the call',

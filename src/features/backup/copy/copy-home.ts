@@ -54,7 +54,7 @@ export interface CopyReport extends Pick<CopyCounts, 'entries' | 'trees'> {
   readonly verdict: LedgerVerdict;
 }
 
-/** See copies.ts. */
+/** See index.ts. */
 export async function copyHome(options: CopyHomeOptions): Promise<CopyReport> {
   const { from, to } = options;
   const names = { from: locationText(from), to: locationText(to) };
@@ -77,7 +77,7 @@ export async function copyHome(options: CopyHomeOptions): Promise<CopyReport> {
   }
 }
 
-/** See copies.ts. */
+/** See index.ts. */
 export async function reopenHome(location: LedgerLocation): Promise<string | null> {
   const source = await openCopySource(location);
   try {

@@ -18,7 +18,7 @@ import {
   type Evaluation,
   evaluationsOf,
   EvaluationList,
-  toEvaluationResult,
+  evaluateAll,
   toToolCall,
   type EvaluationResult,
 } from '../evaluation.js';
@@ -51,14 +51,11 @@ const decide: CliCommand = defineCommand({
     const { role, lane, case: case_id, key, json } = args.values;
     const caller = { role, case: case_id, ...omitUndefined({ lane, key }) };
     const evaluations = parseRequest(await readBeginning(args.operands[0] ?? '-', BYTES_MAX + 1, io), args);
-    const results = await withHomeAccess(args, io, async (home) => {
-      const decided: EvaluationResult[] = [];
-      for (const evaluation of evaluations) {
-        const call = { ...toToolCall(evaluation), actor: evaluation.subject.id, ...caller };
-        decided.push(toEvaluationResult(await home.turnpike.decide(call)));
-      }
-      return decided;
-    });
+    const results = await withHomeAccess(args, io, (home) =>
+      evaluateAll(evaluations, 'execute_all', (evaluation) =>
+        home.turnpike.decide({ ...toToolCall(evaluation), actor: evaluation.subject.id, ...caller }),
+      ),
+    );
     await printResults(results, json, io);
     return results.every(({ decision }) => decision) ? 0 : 1;
   },

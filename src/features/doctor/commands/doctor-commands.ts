@@ -3,9 +3,17 @@ import { FORMAT_VERSION } from '../../../stores/sqlite/sqlite-schema.js';
 import { sqliteFormat } from '../../../stores/sqlite/sqlite-database.js';
 import { valuesOf } from '../../../core/contract/policy/pins.js';
 import { CodedError } from '../../../core/errors.js';
-import { examineDisk, examineKeys, examineMachine, examinePermissions } from '../examine-files.js';
-import { examineLedger } from '../examine-ledger.js';
-import { doctorFinding, DOCTOR_SUBJECTS, type DoctorFinding, type DoctorLevel } from '../finding.js';
+import {
+  examineDisk,
+  examineKeys,
+  examineMachine,
+  examinePermissions,
+  examineLedger,
+  doctorFinding,
+  DOCTOR_SUBJECTS,
+  type DoctorFinding,
+  type DoctorLevel,
+} from '../examine.js';
 import { openHome, type HomePaths } from '../../../home/home.js';
 import type { ProgressReporter } from '../../../engine/ports/progress.js';
 import { countReads } from '../../../runtime/ledger/count-reads.js';

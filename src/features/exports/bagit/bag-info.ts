@@ -1,7 +1,7 @@
 // Parses and writes bagit.txt, and bag-info.txt (RFC 8493 2.2.2): labels and values in order; labels may repeat.
 
 import { usageError } from '../../../core/errors.js';
-import { isBefore1, type BagVersion } from './paths.js';
+import { isBefore1, type BagVersion } from './manifest.js';
 import type { BagRule } from './bag-finding.js';
 import { isTagEncoding, type TagEncoding } from './line-reader.js';
 

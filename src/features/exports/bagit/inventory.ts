@@ -4,8 +4,7 @@ import { createHash } from 'node:crypto';
 import { BagError } from '../../../core/errors.js';
 import type { BagTree, BagTreeProblem } from '../../../engine/ports/bag-tree.js';
 import type { BagFindings } from './bag-finding.js';
-import type { Algorithm } from './manifest.js';
-import { normalizePath, isPayload, isPortable, isSystemFile, findPathProblem } from './paths.js';
+import { type Algorithm, normalizePath, isPayload, isPortable, isSystemFile, findPathProblem } from './manifest.js';
 import { LineReader, type TagEncoding } from './line-reader.js';
 
 /** Limits of a bag, because all of its bytes are untrusted. A caller may lower each of them. */

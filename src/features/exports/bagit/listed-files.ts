@@ -10,8 +10,10 @@ import {
   type ManifestLine,
   type PathOddity,
   parseManifestName,
+  isBefore1,
+  isPayload,
+  type BagVersion,
 } from './manifest.js';
-import { isBefore1, isPayload, type BagVersion } from './paths.js';
 
 const ODDITIES: Readonly<Record<PathOddity, readonly [BagRule, string]>> = {
   asterisk: ['manifest.path_asterisk', 'an asterisk stands before it, as the md5sum tools write it'],

@@ -22,8 +22,14 @@ import {
   BAG_LIMITS,
   type BagLimits,
 } from './inventory.js';
-import { isAlgorithm, parseManifestName, WEAK_ALGORITHMS, type Algorithm, type ManifestFile } from './manifest.js';
-import { isPayload } from './paths.js';
+import {
+  isAlgorithm,
+  parseManifestName,
+  WEAK_ALGORITHMS,
+  type Algorithm,
+  type ManifestFile,
+  isPayload,
+} from './manifest.js';
 
 export interface BagReport {
   /** Complete, and every file matches the manifests. */

@@ -5,8 +5,7 @@ import { createHash, type Hash } from 'node:crypto';
 import { usageError } from '../../../core/errors.js';
 import type { BagSink } from '../../../engine/ports/bag-tree.js';
 import { infoValuesOf, writeBagInfo, writeOxum, type InfoElement, DECLARATION_1_0 } from './bag-info.js';
-import { manifestName, writeManifestLine } from './manifest.js';
-import { PAYLOAD_DIRECTORY, findPathProblem } from './paths.js';
+import { manifestName, writeManifestLine, PAYLOAD_DIRECTORY, findPathProblem } from './manifest.js';
 
 export interface PayloadFile {
   /** Relative to `data/`. */

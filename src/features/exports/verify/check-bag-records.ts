@@ -1,11 +1,16 @@
-// Checks that runs.jsonl and audit.jsonl contain the runs and events of the manifest, all of this case, and that every
-// record matches its events.
+// Checks that the payload files are those of the manifest, and that each matches the hash in its name; that runs.jsonl
+// and audit.jsonl contain the runs and events of the manifest, all of this case; and that every record matches its
+// events.
 
-import { AuditEvent } from '../../../core/contract/run/audit-event.js';
+import type { FileRecord } from '../bagit/inventory.js';
+import { isPayload } from '../bagit/manifest.js';
+import type { ArtifactRef } from '../../../core/contract/artifact-ref.js';
 import type { ExportBundle } from '../../../core/contract/evidence/export-bundle.js';
+import { AUDIT, LOG, MANIFEST, policyHashIn, PROOF, RUNS, EXPORT_BAG_LIMITS } from '../bag-format.js';
+import { quoteExcerpt, type ExportBagFindings, type ExportBagRule } from './bag-report.js';
+import type { Static, TSchema } from 'typebox';
+import { AuditEvent } from '../../../core/contract/run/audit-event.js';
 import { RunRecord } from '../../../core/contract/run/run-record.js';
-import { AUDIT, RUNS, EXPORT_BAG_LIMITS } from '../bag-format.js';
-import { quoteExcerpt, type ExportBagRule } from './bag-report.js';
 import {
   isCanonical,
   isTextProblem,
@@ -13,15 +18,79 @@ import {
   LINE_BOUNDS,
   readLines,
   parseText,
-  type ExportBagLine,
   type ExportBagReading,
 } from './read-bag-text.js';
-import type { ListedContents } from './check-contents.js';
 import { referencesOfEvent } from '../bag-contents.js';
 import { canonicalJson } from '../../../core/contract/json.js';
 import { NO_PREV, type RunCreated } from '../../../core/contract/run/entry.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import { RunRecords } from '../../../runtime/ledger/run-records.js';
+
+const GENERATED_FILES: readonly string[] = [AUDIT, LOG, MANIFEST, PROOF, RUNS].map((name) => `data/${name}`);
+const ARTIFACT = /^data\/artifacts\/([0-9a-f]{64})$/;
+const PAYLOAD_FOLDER = 'data/';
+const MACHINES = /^data\/machines\/([0-9a-f]{64})\.json$/;
+
+/** Hashes of the contents of a bag, by kind. */
+interface ListedContents {
+  readonly artifacts: ReadonlyMap<string, FileRecord>;
+  readonly machines: ReadonlySet<string>;
+}
+
+/** Sorts the payload. Unexpected files, and files that differ from the hash in their name, are findings. */
+export function listContents(files: ReadonlyMap<string, FileRecord>, findings: ExportBagFindings): ListedContents {
+  const artifacts = new Map<string, FileRecord>();
+  const machines = new Set<string>();
+  for (const record of files.values()) {
+    const { path } = record;
+    if (!isPayload(path) || GENERATED_FILES.includes(path)) continue;
+    const artifact = ARTIFACT.exec(path)?.[1];
+    const machine = MACHINES.exec(path)?.[1];
+    const hash = artifact ?? machine ?? policyHashIn(path.slice(PAYLOAD_FOLDER.length));
+    if (hash === undefined) findings.add('bundle.file_unexpected', path, 'a bundle has no such file');
+    else if (record.actual?.sha256 !== hash) {
+      const rule = artifact === undefined ? 'bundle.policy_differs' : 'bundle.artifact_differs';
+      findings.add(rule, path, 'it does not have the SHA-256 by which it is named');
+    }
+    if (artifact !== undefined) artifacts.set(artifact, record);
+    if (machine !== undefined) machines.add(machine);
+  }
+  return { artifacts, machines };
+}
+
+/** Compares the manifest's list of artifacts with the files. */
+export function checkArtifacts(manifest: ExportBundle, contents: ListedContents, findings: ExportBagFindings): void {
+  const listed = new Set<string>();
+  let before = '';
+  for (const ref of manifest.contents.artifacts) {
+    const { hash_sha256, artifact_kind } = ref;
+    const key = `${hash_sha256} ${artifact_kind}`;
+    if (key <= before) findings.add('bundle.artifact_order', null, `${quoteExcerpt(key)} comes twice, or out of order`);
+    before = key;
+    listed.add(hash_sha256);
+    checkArtifact(ref, contents, findings);
+    if (ref.case_id !== manifest.case_id) {
+      findings.add('bundle.other_case', pathOf(ref), `its case is ${quoteExcerpt(ref.case_id ?? 'none')}`);
+    }
+  }
+  for (const [hash, { path }] of contents.artifacts) {
+    if (!listed.has(hash)) findings.add('bundle.artifact_unlisted', path, 'manifest.json does not name it');
+  }
+}
+
+function checkArtifact(ref: ArtifactRef, { artifacts }: ListedContents, findings: ExportBagFindings): void {
+  const record = artifacts.get(ref.hash_sha256);
+  if (record === undefined) findings.add('bundle.artifact_missing', pathOf(ref), 'manifest.json names it');
+  else if (record.bytes !== ref.byte_size) {
+    const message = `it has ${record.bytes} bytes, and manifest.json names ${ref.byte_size ?? 'no size'}`;
+    findings.add('bundle.artifact_differs', record.path, message);
+  }
+  if (ref.artifact_id !== `sha256:${ref.hash_sha256}`) {
+    findings.add('bundle.artifact_differs', pathOf(ref), `its id is ${quoteExcerpt(ref.artifact_id)}`);
+  }
+}
+
+const pathOf = ({ hash_sha256 }: ArtifactRef): string => `data/artifacts/${hash_sha256}`;
 
 const RUNS_PATH = `data/${RUNS}`;
 const AUDIT_PATH = `data/${AUDIT}`;
@@ -46,93 +115,92 @@ export async function checkRecords(bag: RecordsUnderCheck): Promise<void> {
   }
 }
 
-async function checkRuns(bag: RecordsUnderCheck, runs: FoldedRuns): Promise<void> {
-  const { reading, manifest } = bag;
-  const order = new ManifestOrder(reading, RUNS_PATH, 'bundle.runs_differ', manifest.audit?.run_ids ?? []);
-  for await (const lines of readLines(reading, RUNS_PATH)) {
-    for (const line of lines) {
-      if (!order.isListed(line.number)) return;
-      order.check(line.number, checkRun(bag, runs, line));
+/** Reports a finding about a line. */
+type Report = (rule: ExportBagRule, message: string) => void;
+
+/** A file of records, one for each line. */
+interface RecordFile<Schema extends TSchema> {
+  readonly path: string;
+  readonly schema: Schema;
+  /** The ids that the manifest names, in the order of the file, and the rule of other ones. */
+  readonly expected: readonly string[];
+  readonly rule: ExportBagRule;
+}
+
+/**
+ * Checks that a file has the records that the manifest names. Only the first difference is reported, and nothing is
+ * read beyond what the manifest names: its size is bounded.
+ * @param check checks the record of a line, and returns its id
+ */
+async function checkFile<Schema extends TSchema>(
+  reading: ExportBagReading,
+  { path, schema, expected, rule }: RecordFile<Schema>,
+  check: (record: Static<Schema>, line: number, report: Report) => string,
+): Promise<void> {
+  const { findings } = reading;
+  let [seen, differs] = [0, false];
+  const reportDifference = (message: string): void => {
+    if (!differs) findings.add(rule, path, message);
+    differs = true;
+  };
+  for await (const lines of readLines(reading, path)) {
+    for (const { number, text } of lines) {
+      if (number > expected.length) {
+        reportDifference(`line ${number}: manifest.json names only ${expected.length}`);
+        return;
+      }
+      seen = number;
+      const report: Report = (broken, message) => findings.add(broken, path, `line ${number}: ${message}`);
+      const record = parseText(schema, text, LINE_BOUNDS);
+      if (isTextProblem(record)) {
+        report(...record);
+        continue;
+      }
+      if (!isCanonical(text, record)) report('bundle.json_not_canonical', 'it is not canonical JSON');
+      const id = check(record, number, report);
+      if (id !== expected[number - 1]) reportDifference(`line ${number}: manifest.json names another here`);
     }
   }
-  order.end();
+  if (seen < expected.length) reportDifference(`manifest.json names more than its ${seen} lines`);
 }
 
-/** @returns the id of the run; null if it has no valid one */
-function checkRun(
-  { reading, manifest, contents }: RecordsUnderCheck,
-  runs: FoldedRuns,
-  line: ExportBagLine,
-): string | null {
-  const report = (rule: ExportBagRule, message: string): void => {
-    reading.findings.add(rule, RUNS_PATH, `line ${line.number}: ${message}`);
-  };
-  const record = parseText(RunRecord, line.text, LINE_BOUNDS);
-  if (isTextProblem(record)) {
-    report(...record);
-    return null;
-  }
-  const { run_id, case_id, inputs, outputs, policy_versions } = record;
-  if (!isCanonical(line.text, record)) report('bundle.json_not_canonical', 'it is not canonical JSON');
-  if (runs.has(run_id)) report('bundle.run_repeated', `${quoteExcerpt(run_id)} comes twice`);
-  runs.addRecord(line.number, record);
-  if (
-    case_id !== manifest.case_id ||
-    [...inputs.artifact_refs, ...outputs.artifact_refs].some(isOfOtherCase(manifest))
-  ) {
-    report('bundle.other_case', `${quoteExcerpt(run_id)} is about another case`);
-  }
-  if (!contents.machines.has(policy_versions.machines)) {
-    report('bundle.policy_missing', `the machines of ${quoteExcerpt(run_id)} are not there`);
-  }
-  return run_id;
+async function checkRuns({ reading, manifest, contents }: RecordsUnderCheck, runs: FoldedRuns): Promise<void> {
+  const expected = manifest.audit?.run_ids ?? [];
+  const file = { path: RUNS_PATH, schema: RunRecord, expected, rule: 'bundle.runs_differ' } as const;
+  await checkFile(reading, file, (record, line, report) => {
+    const { run_id, case_id, inputs, outputs, policy_versions } = record;
+    if (runs.has(run_id)) report('bundle.run_repeated', `${quoteExcerpt(run_id)} comes twice`);
+    runs.addRecord(line, record);
+    const references = [...inputs.artifact_refs, ...outputs.artifact_refs];
+    if (case_id !== manifest.case_id || references.some(isOfOtherCase(manifest))) {
+      report('bundle.other_case', `${quoteExcerpt(run_id)} is about another case`);
+    }
+    if (!contents.machines.has(policy_versions.machines)) {
+      report('bundle.policy_missing', `the machines of ${quoteExcerpt(run_id)} are not there`);
+    }
+    return run_id;
+  });
 }
 
-async function checkEvents(bag: RecordsUnderCheck, runs: FoldedRuns): Promise<void> {
-  const { reading, manifest } = bag;
-  const order = new ManifestOrder(reading, AUDIT_PATH, 'bundle.events_differ', manifest.audit?.audit_event_ids ?? []);
+async function checkEvents({ reading, manifest, contents }: RecordsUnderCheck, runs: FoldedRuns): Promise<void> {
+  const expected = manifest.audit?.audit_event_ids ?? [];
+  const file = { path: AUDIT_PATH, schema: AuditEvent, expected, rule: 'bundle.events_differ' } as const;
   const places = new EventSequence();
-  for await (const lines of readLines(reading, AUDIT_PATH)) {
-    for (const line of lines) {
-      if (!order.isListed(line.number)) return;
-      order.check(line.number, checkEvent(bag, { runs, places }, line));
+  await checkFile(reading, file, (event, _line, report) => {
+    const { event_id, run_id, case_id, input_artifacts = [] } = event;
+    if (!runs.has(run_id)) report('bundle.event_run_unknown', `${quoteExcerpt(run_id)} is not in ${RUNS}`);
+    if (case_id !== manifest.case_id || referencesOfEvent(event).some(isOfOtherCase(manifest))) {
+      report('bundle.other_case', `${quoteExcerpt(event_id)} is about another case`);
     }
-  }
-  order.end();
-}
-
-interface KnownRecords {
-  readonly runs: FoldedRuns;
-  readonly places: EventSequence;
-}
-
-/** @returns the id of the event; null if it has no valid one */
-function checkEvent(
-  { reading, manifest, contents }: RecordsUnderCheck,
-  known: KnownRecords,
-  line: ExportBagLine,
-): string | null {
-  const report = (rule: ExportBagRule, message: string): void => {
-    reading.findings.add(rule, AUDIT_PATH, `line ${line.number}: ${message}`);
-  };
-  const event = parseText(AuditEvent, line.text, LINE_BOUNDS);
-  if (isTextProblem(event)) {
-    report(...event);
-    return null;
-  }
-  const { event_id, run_id, case_id, input_artifacts = [] } = event;
-  if (!isCanonical(line.text, event)) report('bundle.json_not_canonical', 'it is not canonical JSON');
-  if (!known.runs.has(run_id)) report('bundle.event_run_unknown', `${quoteExcerpt(run_id)} is not in ${RUNS}`);
-  if (case_id !== manifest.case_id || referencesOfEvent(event).some(isOfOtherCase(manifest))) {
-    report('bundle.other_case', `${quoteExcerpt(event_id)} is about another case`);
-  }
-  const place = known.places.check(event);
-  if (place !== null) report(...place);
-  else if (!known.runs.apply(event)) report('bundle.event_differs', 'it does not have the pins and parents of its run');
-  for (const { hash_sha256 } of input_artifacts.filter(isStoredContent)) {
-    if (!contents.artifacts.has(hash_sha256)) report('bundle.reference_absent', `${hash_sha256} is not in the bundle`);
-  }
-  return event_id;
+    const place = places.check(event);
+    if (place !== null) report(...place);
+    else if (!runs.apply(event)) report('bundle.event_differs', 'it does not have the pins and parents of its run');
+    for (const { hash_sha256 } of input_artifacts.filter(isStoredContent)) {
+      if (!contents.artifacts.has(hash_sha256))
+        report('bundle.reference_absent', `${hash_sha256} is not in the bundle`);
+    }
+    return event_id;
+  });
 }
 
 type Reference = NonNullable<AuditEvent['input_artifacts']>[number];
@@ -144,45 +212,6 @@ const isOfOtherCase =
   (manifest: ExportBundle) =>
   ({ case_id }: Reference): boolean =>
     case_id !== undefined && case_id !== manifest.case_id;
-
-/** The ids of a file must be those of the manifest, in its order. Only the first difference is reported. */
-class ManifestOrder {
-  readonly #reading: ExportBagReading;
-  readonly #path: string;
-  readonly #rule: ExportBagRule;
-  readonly #expected: readonly string[];
-  #seen = 0;
-  #differs = false;
-
-  constructor(reading: ExportBagReading, path: string, rule: ExportBagRule, expected: readonly string[]) {
-    this.#reading = reading;
-    this.#path = path;
-    this.#rule = rule;
-    this.#expected = expected;
-  }
-
-  /** Nothing is read beyond what the manifest names: its size is bounded. */
-  isListed(number: number): boolean {
-    if (number <= this.#expected.length) return true;
-    this.#report(`line ${number}: manifest.json names only ${this.#expected.length}`);
-    return false;
-  }
-
-  check(number: number, id: string | null): void {
-    this.#seen = number;
-    if (id !== null && id !== this.#expected[number - 1])
-      this.#report(`line ${number}: manifest.json names another here`);
-  }
-
-  end(): void {
-    if (this.#seen < this.#expected.length) this.#report(`manifest.json names more than its ${this.#seen} lines`);
-  }
-
-  #report(message: string): void {
-    if (!this.#differs) this.#reading.findings.add(this.#rule, this.#path, message);
-    this.#differs = true;
-  }
-}
 
 /**
  * The id of an event is its place: tree and sequence number, which only grows. References of events are counted per

@@ -31,9 +31,8 @@ import {
   EXPORT_BAG_RULES,
   PROOF_PATH,
 } from './bag-report.js';
-import { checkArtifacts, listContents } from './check-contents.js';
+import { checkArtifacts, listContents, checkRecords } from './check-bag-records.js';
 import { checkLog, hasLog } from './check-log.js';
-import { checkRecords } from './check-bag-records.js';
 import { isTextProblem, MANIFEST_BOUNDS, parseText, readBagText, type ExportBagReading } from './read-bag-text.js';
 
 const MANIFEST_PATH = `data/${MANIFEST}`;
@@ -210,9 +209,11 @@ interface ProofHead {
 /** The first bytes of the proof; null for a malformed proof. */
 async function readProofCheckpoint(tree: BagTree): Promise<ProofHead | null> {
   let head = '';
+  // A piece may end inside a character.
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   try {
     for await (const piece of tree.read(PROOF_PATH)) {
-      head += Buffer.from(piece).toString('utf8');
+      head += decoder.decode(piece, { stream: true });
       if (head.length > FIRST_CHARACTERS_MAX + (head.startsWith('{"chain":') ? CHAIN_CHARACTERS_MAX : 0)) break;
     }
     const [, chain = '[]', text] = FIRST_MEMBERS.exec(head) ?? [];

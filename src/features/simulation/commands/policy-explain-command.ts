@@ -27,9 +27,9 @@ export const policyExplain: CliCommand = {
   async run(args, io) {
     const [text = ''] = args.operands;
     const decisions = await withLedger(args, io, ({ reader }) => findDecisions(reader, text));
-    const explained = decisions.map(explain);
     const paint = createPainter(io.colours);
-    for (const [i, each] of explained.entries()) {
+    for (const [i, decision] of decisions.entries()) {
+      const each = await explain(decision);
       const own = args.values.json ? jsonLine(toPlainExplanation(each)) : textOf(each, paint);
       await io.stdout.write(i === 0 || args.values.json ? own : `\n${own}`);
     }

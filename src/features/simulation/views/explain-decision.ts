@@ -8,7 +8,7 @@ import type { LedgerView } from '../../../interfaces/inspector/ledger-view.js';
 import { entryAt } from '../../../interfaces/inspector/step-story.js';
 import { UNDECIDABLE, type PolicyAnswer, type RecordedDecision } from '../recorded-decision.js';
 import { decisionsIn, readDecisionsAt } from '../decision-fold.js';
-import { explainWithPauses } from '../explain.js';
+import { explain } from '../explain.js';
 import { coverageOf } from '../policy-coverage.js';
 
 const CHECK_RESULTS = { passed: true, decided: false, 'not reached': null } as const;
@@ -36,7 +36,7 @@ export async function* explainTreeDecisions(
 }
 
 async function toExplanation(decision: RecordedDecision, pause: Pause): Promise<DecisionExplanation> {
-  const { checks, conditions, errors, places, changes } = await explainWithPauses(decision, pause);
+  const { checks, conditions, errors, places, changes } = await explain(decision, pause);
   const lines = [...errors, ...[...conditions, ...places].map(({ file, line }) => `${file}:${line}`)].join(', ');
   return {
     log_index: decision.log_index,

@@ -8,8 +8,6 @@ import {
   infoValuesOf,
   writeBagInfo,
   writeOxum,
-  DECLARATION_1_0,
-  parseDeclaration,
 } from '../../../../src/features/exports/bagit/bag-info.js';
 import {
   parseFetchLine,
@@ -17,8 +15,10 @@ import {
   parseManifestName,
   manifestName,
   writeManifestLine,
+  decodePath,
+  encodePath,
+  findPathProblem,
 } from '../../../../src/features/exports/bagit/manifest.js';
-import { decodePath, encodePath, findPathProblem } from '../../../../src/features/exports/bagit/paths.js';
 import { LineReader, type TagEncoding } from '../../../../src/features/exports/bagit/line-reader.js';
 
 const V1 = { major: 1, minor: 0 };
@@ -143,15 +143,6 @@ describe('lines', () => {
     expect(read('UTF-8', [Buffer.from('a'.repeat(60)), Buffer.from('a'.repeat(60))])).toBe('line');
     expect(read('UTF-8', [Buffer.from(`${'a'.repeat(101)}\n`)])).toBe('line');
     expect(read('UTF-8', [Buffer.from(`${'a'.repeat(100)}\n`)])).toEqual(['a'.repeat(100)]);
-  });
-});
-
-describe('bagit.txt', () => {
-  test('a written declaration is parsed', () => {
-    const lines = DECLARATION_1_0.trimEnd().split('\n');
-    expect(parseDeclaration(lines)).toEqual({ declaration: { version: V1, encoding: 'UTF-8' }, loose: false });
-    expect(parseDeclaration([...lines].reverse())).toEqual({ broken: 'declaration.malformed' });
-    expect(parseDeclaration([])).toEqual({ broken: 'declaration.malformed' });
   });
 });
 

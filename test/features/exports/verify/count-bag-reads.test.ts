@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import type { BagTree } from '../../../../src/engine/ports/bag-tree.js';
 import { NO_PROGRESS } from '../../../../src/engine/ports/progress.js';
-import { countBagReads } from '../../../../src/features/exports/commands/export-verify-command.js';
+import { countBagReads } from '../../../../src/features/exports/commands/export-commands.js';
 
 /** A bag of two files, read in pieces of two bytes. */
 const BAG: BagTree = {

@@ -3,12 +3,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { BAG_RULES } from '../../../../src/features/exports/bagit/bag-finding.js';
 import { EXPORT_BAG_RULES } from '../../../../src/features/exports/verify/bag-report.js';
-import { AUDIT, bytes, check, goodBundle, info, MANIFEST, RUNS, type BundleCase } from '../bundle-changes.js';
-import { CONTENT_CASES } from '../content-cases.js';
-import { EVENT_CASES } from '../event-cases.js';
-import { MANIFEST_CASES } from '../manifest-cases.js';
+import { AUDIT, bytes, check, goodBundle, info, MANIFEST, RUNS } from '../bundle-changes.js';
+import { BUNDLE_CASES } from '../bundle-cases.js';
 import { place, rulesOf, RULES_OF_PROOFS, sealed, type Files } from '../material.js';
-import { RUN_CASES } from '../run-cases.js';
 
 const { at, remove } = place();
 afterAll(remove);
@@ -17,10 +14,8 @@ beforeAll(async () => {
   good = await goodBundle(at('good'));
 });
 
-const CASES: readonly BundleCase[] = [...CONTENT_CASES, ...MANIFEST_CASES, ...RUN_CASES, ...EVENT_CASES];
-
 describe('S4-77: the content of a valid BagIt bag is verified', () => {
-  test.each(CASES)('%s', async (_title, change, broken) => {
+  test.each(BUNDLE_CASES)('%s', async (_title, change, broken) => {
     const report = await check(sealed(change(good)));
     expect(rulesOf(report)).toEqual([...broken].sort());
     expect(report.valid).toBe(broken.every((rule) => EXPORT_BAG_RULES[rule] === 'warning'));
@@ -62,7 +57,7 @@ describe('RFC 8493: it is verified as a bag first', () => {
 
 test('every rule is violated by some case', () => {
   const violated = new Set<string>([
-    ...CASES.flatMap(([, , found]) => found),
+    ...BUNDLE_CASES.flatMap(([, , found]) => found),
     'bundle.file_changed',
     ...RULES_OF_PROOFS,
   ]);

@@ -3,7 +3,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
-import { Histogram } from '../../../../src/features/telemetry/otel/histogram.js';
+import { Histogram } from '../../../../src/features/telemetry/otel/histogram-meter.js';
 import type { Attributes } from '../../../../src/engine/ports/telemetry.js';
 
 const BOUNDARIES = [0.0005, 0.001, 0.01, 1, 30];

@@ -4,14 +4,10 @@ import { afterEach, expect, test } from '@jest/globals';
 import { context, metrics, ROOT_CONTEXT, trace, type Context, type ContextManager } from '@opentelemetry/api';
 import { TracerProvider, type ReadableSpan } from '@opentelemetry/sdk-trace';
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { otelTelemetry } from '../../../../src/features/telemetry/otel/index.js';
 import { Bench } from '../../../fixtures/bench.js';
 import { CASE_AGENT, service, serviceEdit } from '../../../fixtures/service.js';
-import { ROOT } from '../../../root.js';
 import { proposal } from '../../../interfaces/http/http-harness.js';
-import { filesIn, importsOf, parse, targetOf } from '../../../sources.js';
 
 afterEach(() => {
   trace.disable();
@@ -64,34 +60,4 @@ test('without an SDK of the service, the API does nothing, and a run goes on', a
   expect(await agent.submit(proposal('THINK'))).toMatchObject({ outcome: 'SUCCESS' });
   await agent.end();
   await bench.close();
-});
-
-/** The file of the build that has its packages inside. */
-const BUNDLED = 'src/features/telemetry/otel/sdk-telemetry.ts';
-const ENTRIES = (
-  JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { exports: Record<string, { default?: string }> }
-).exports;
-
-test('only turnpike/telemetry loads the OpenTelemetry API: no other entry of the package does', () => {
-  const imports = new Map(
-    [...filesIn('src', /\.ts$/), ...filesIn('machines', /\.ts$/)].map((path) => [path, importsOf(parse(path))]),
-  );
-  const loads = (entry: string): boolean => {
-    const seen = new Set([entry]);
-    for (const path of seen) {
-      if (path === BUNDLED) continue;
-      for (const name of imports.get(path) ?? []) {
-        if (name.startsWith('@opentelemetry/')) return true;
-        const target = targetOf(path, name);
-        if (target !== null) seen.add(target);
-      }
-    }
-    return false;
-  };
-  const entries = Object.entries(ENTRIES).flatMap(([name, { default: file = '' }]) => {
-    const path = file.replace('./dist/', '').replace(/\.js$/, '.ts');
-    return existsSync(join(ROOT, path)) ? [[name, path] as const] : [];
-  });
-  expect(entries.length).toBeGreaterThan(8);
-  expect(entries.filter(([, path]) => loads(path)).map(([name]) => name)).toEqual(['./telemetry']);
 });

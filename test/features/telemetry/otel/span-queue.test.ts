@@ -6,10 +6,9 @@ import { winstonLog } from '../../../../src/system/winston-log.js';
 import type { ServiceTelemetry } from '../../../../src/engine/ports/telemetry.js';
 import { sdkTelemetry } from '../../../../src/features/telemetry/otel/sdk-telemetry.js';
 import { Bench } from '../../../fixtures/bench.js';
-import { startCollector, type Collector } from '../../../fixtures/otlp-collector.js';
+import { settingsFor, startCollector, type Collector } from '../../../fixtures/otlp-collector.js';
 import { proposal } from '../../../interfaces/http/http-harness.js';
 
-const SPANS_MAX = 8;
 let collector: Collector;
 
 beforeEach(async () => {
@@ -20,15 +19,7 @@ afterEach(() => collector.close());
 const open = (url: string): ServiceTelemetry =>
   sdkTelemetry({
     version: '1',
-    otlp: {
-      traces: `${url}/v1/traces`,
-      metrics: null,
-      ratio: 1,
-      followsCallers: true,
-      queue: { spansMax: SPANS_MAX, batchMax: 4, intervalMs: 1 },
-      metricIntervalMs: 60_000,
-      timeoutMs: 300,
-    },
+    otlp: settingsFor(url, { queue: { spansMax: 8, batchMax: 4, intervalMs: 1 }, timeoutMs: 300 }),
     log: winstonLog('silent'),
   });
 

@@ -66,7 +66,7 @@ export async function printVerdict(
   args: CommandArguments,
   { stdout }: Io,
 ): Promise<ExitCode> {
-  const code = headMissing ? 1 : EXIT_CODES[verdict.verdict];
+  const code = headMissing ? 1 : VERDICT_EXIT_CODES[verdict.verdict];
   if (args.values.json) {
     await stdout.write(jsonLine(headMissing ? { ...verdict, ok: false, head_file: 'missing' } : verdict));
     return code;
@@ -84,7 +84,11 @@ export async function printVerdict(
   return code;
 }
 
-const EXIT_CODES: Readonly<Record<LedgerVerdict['verdict'], ExitCode>> = { verified: 0, refused: 1, by_hash_alone: 4 };
+export const VERDICT_EXIT_CODES: Readonly<Record<LedgerVerdict['verdict'], ExitCode>> = {
+  verified: 0,
+  refused: 1,
+  by_hash_alone: 4,
+};
 
 /** Counts and lists what could not be checked. */
 export async function printWithheld(

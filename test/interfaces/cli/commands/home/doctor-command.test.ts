@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { sha256 } from '../../../../../src/core/contract/hash.js';
 import { openTurnpike } from '../../../../../src/host/turnpike.js';
-import type { DoctorFinding } from '../../../../../src/features/doctor/finding.js';
+import type { DoctorFinding } from '../../../../../src/features/doctor/examine.js';
 import { finish, initialised, jsonLines, tempFolder, think, turnpike, write } from '../../fake-io.js';
 
 let folder: string;
