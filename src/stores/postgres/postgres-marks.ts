@@ -5,7 +5,7 @@ import type { InputKey, InputMark, MarkKey, ProposalMark } from '../../engine/po
 import { checkProposalId } from '../ledger/check-batch.js';
 import { tamperedError } from '../ledger/store-errors.js';
 import type { ReaderPool, Row } from './postgres-connection.js';
-import { integerOf, textOf } from './values/postgres-values.js';
+import { integerOf, textOf } from './postgres-values.js';
 
 const proposalName = (proposal_id: string): string => `p${proposal_id}`;
 

@@ -12,7 +12,7 @@ import type {
 import { tamperedError } from '../../ledger/store-errors.js';
 import type { CommitRecord, QuotasJson } from '../commit-records.js';
 import type { ReaderPool, Row } from '../postgres-connection.js';
-import { idParameter, integerOf, textOf } from '../values/postgres-values.js';
+import { idParameter, integerOf, textOf } from '../postgres-values.js';
 
 /** What a batch does with reservations and labels. @returns null for nothing */
 export function quotasJson({ quota_version, trees }: SharedBatch): QuotasJson | null {
