@@ -30,11 +30,7 @@ import type {
   TreeSummary,
 } from '../../engine/ports/ledger/ledger-store.js';
 import type { RunRecordTable } from '../../engine/ports/ledger/run-record-table.js';
-import type {
-  GrownTree,
-  SharedBatch,
-  SharedLedgerStore,
-} from '../../engine/ports/ledger/shared-store.js';
+import type { GrownTree, SharedBatch, SharedLedgerStore } from '../../engine/ports/ledger/shared-store.js';
 import { CaseKeys } from '../keys/case-keys.js';
 import { notWriterError, unavailableError } from '../ledger/store-errors.js';
 import {
