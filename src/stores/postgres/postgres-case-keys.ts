@@ -1,6 +1,6 @@
-// The keys of the cases of a ledger in PostgreSQL: contents that are encrypted again (decision 0022), and cases that are
-// erased. Each part is one transaction. The row of the case keeps other workers from storing content under a replaced
-// or erased key.
+// The keys of the cases of a ledger in PostgreSQL: contents that are encrypted again (decision 0022), and cases that
+// are erased. Each part is one transaction. The row of the case keeps other workers from storing content under a
+// replaced or erased key.
 
 import { LedgerError } from '../../core/errors.js';
 import type {

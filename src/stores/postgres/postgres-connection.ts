@@ -5,7 +5,7 @@ import type { Client, ClientConfig, Pool, PoolClient, QueryConfig } from 'pg';
 import { LedgerError, usageError } from '../../core/errors.js';
 import { tamperedError, unavailableError } from '../ledger/store-errors.js';
 import { errorCode } from '../../system/error-code.js';
-import { toParameters } from './postgres-values.js';
+import { toParameters, type Row } from './postgres-values.js';
 
 /** Maximum number of connections for reads. */
 export const READERS_MAX = 4;
@@ -41,9 +41,6 @@ export interface KnownRotations {
   /** As the table meta states it. */
   number: string;
 }
-
-/** A row as the server sent it: every value is its text. */
-export type Row = Readonly<Record<string, string | null>>;
 
 /** A statement that is sent often: each connection plans it once. */
 export interface NamedStatement {

@@ -8,8 +8,8 @@ import { type CaseKeys, CaseKeyGuard, type SealedContent } from '../keys/case-ke
 import { tamperedError } from '../ledger/store-errors.js';
 import { createLruMap } from '../../system/lru-map.js';
 import type { CommitRecord } from './commit-records.js';
-import type { ReaderPool, Row } from './postgres-connection.js';
-import { ByteColumn, bytesOf, hashesOf, hexOf, idParameter, integerOf, textOf } from './postgres-values.js';
+import type { ReaderPool } from './postgres-connection.js';
+import { ByteColumn, bytesOf, hashesOf, hexOf, idParameter, integerOf, textOf, type Row } from './postgres-values.js';
 
 /** How many stored contents are recognized when they are stored again; policies are attached to every tree. */
 const RECENT_MAX = 1_024;

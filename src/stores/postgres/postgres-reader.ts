@@ -15,8 +15,17 @@ import type {
 import type { CopiedBlock } from '../../engine/ports/ledger/ledger-copy.js';
 import { tamperedError } from '../ledger/store-errors.js';
 import { createLruMap } from '../../system/lru-map.js';
-import type { ReaderPool, Row } from './postgres-connection.js';
-import { hashesOf, hexOf, idParameter, integerOf, integerOrNull, integersOf, textOf } from './postgres-values.js';
+import type { ReaderPool } from './postgres-connection.js';
+import {
+  hashesOf,
+  hexOf,
+  idParameter,
+  integerOf,
+  integerOrNull,
+  integersOf,
+  textOf,
+  type Row,
+} from './postgres-values.js';
 
 const PAGE_TREES = 256;
 /** How many blocks one page has at most, and the bytes of text after which it ends. */

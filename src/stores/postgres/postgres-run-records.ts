@@ -1,7 +1,7 @@
 import type { RecordedTree } from '../../core/ledger/readable-ledger.js';
 import type { EndedTree, RecordBatch, RunRecordTable } from '../../engine/ports/ledger/run-record-table.js';
-import type { ReaderPool, Row } from './postgres-connection.js';
-import { idParameter, integerOf, textOf } from './postgres-values.js';
+import type { ReaderPool } from './postgres-connection.js';
+import { idParameter, integerOf, textOf, type Row } from './postgres-values.js';
 import type { PostgresWriter } from './postgres-writer.js';
 
 const PAGE_TREES = 1_024;

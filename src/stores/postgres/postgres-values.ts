@@ -2,7 +2,9 @@
 
 import { InvariantError } from '../../core/errors.js';
 import { tamperedError } from '../ledger/store-errors.js';
-import type { Row } from './postgres-connection.js';
+
+/** A row as the server sent it: every value is its text. */
+export type Row = Readonly<Record<string, string | null>>;
 
 // Arrays of parameters: the driver would quote each element in several passes, and the arrays of a commit have an
 // element for each tree, mark or content.

@@ -36,7 +36,6 @@ import {
   isServerAnswer,
   isTransient,
   type ReaderPool,
-  type Row,
   type SendStatement,
 } from './postgres-connection.js';
 import {
@@ -47,7 +46,7 @@ import {
   type SealedSnapshot,
 } from './postgres-contents.js';
 import type { PostgresReader } from './postgres-reader.js';
-import { integersOf } from './postgres-values.js';
+import { integersOf, type Row } from './postgres-values.js';
 import type { LockMode, WriterSession } from './writer-session.js';
 
 /** The cases of this many trees are cached. */

@@ -13,7 +13,7 @@ import type { Client, QueryConfig } from 'pg';
 import { LedgerError } from '../../core/errors.js';
 import { unavailableError, writerReplacedError } from '../ledger/store-errors.js';
 import type { ProcessIdentity } from '../../system/process-identity.js';
-import { toParameters } from './postgres-values.js';
+import { toParameters, type Row } from './postgres-values.js';
 import { requireNewestFormat } from '../ledger/migrations.js';
 import { COPIED_TABLE, copiedError, FORMAT_VERSION } from './postgres-tables.js';
 import { checkRotations, ROTATION_COLUMNS } from './workers/postgres-rotation.js';
@@ -24,7 +24,6 @@ import {
   inTransaction,
   isServerAnswer,
   type PostgresPlace,
-  type Row,
   type SendStatement,
 } from './postgres-connection.js';
 

@@ -10,15 +10,14 @@ import type {
 } from '../../../engine/ports/ledger/cluster.js';
 import { tamperedError } from '../../ledger/store-errors.js';
 import { ownIdentity } from '../../../system/process-identity.js';
-import { checkSchemaName, ReaderPool, type PostgresPlace, type Row } from '../postgres-connection.js';
-import type { PostgresStoreOptions } from '../postgres-ledger-store.js';
+import { checkSchemaName, ReaderPool, type PostgresPlace } from '../postgres-connection.js';
 import { hasLedgerTables } from '../postgres-tables.js';
 import { WORKER_LOCK } from '../postgres-schema.js';
 import { ROTATION_COLUMNS } from '../workers/postgres-rotation.js';
-import { integerOf, textOf } from '../postgres-values.js';
+import { integerOf, textOf, type Row } from '../postgres-values.js';
 
 /** Where the ledger is. */
-export type PostgresClusterOptions = Pick<PostgresStoreOptions, 'url' | 'schema' | 'readOnly'>;
+export type PostgresClusterOptions = Pick<PostgresPlace, 'url'> & Partial<Pick<PostgresPlace, 'schema' | 'readOnly'>>;
 
 /** Opens the list of workers. Nothing is sent before the first call. @throws UsageError for an invalid schema name */
 export function openPostgresCluster({

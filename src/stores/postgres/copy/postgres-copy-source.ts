@@ -22,13 +22,12 @@ import {
   statementOf,
   type NamedStatement,
   type PostgresPlace,
-  type Row,
 } from '../postgres-connection.js';
 import { CONTENT_COLUMNS, storedBytesOf } from '../postgres-contents.js';
 import { integrateAppends } from '../postgres-batch.js';
 import { markOfRow } from '../postgres-marks.js';
 import { attachedContents, LOG_PAGE, PostgresReader } from '../postgres-reader.js';
-import { hashesOf, hexOf, integerOf, textOf, toParameters } from '../postgres-values.js';
+import { hashesOf, hexOf, integerOf, textOf, toParameters, type Row } from '../postgres-values.js';
 import { isProcessDead } from '../workers/postgres-leases.js';
 
 const PAGE_BLOCKS = 256;

@@ -13,7 +13,7 @@ import type {
 import type { LogHead } from '../../../core/ledger/readable-ledger.js';
 import type { CaseKeys } from '../../keys/case-keys.js';
 import { unavailableError } from '../../ledger/store-errors.js';
-import { ByteColumn } from '../postgres-values.js';
+import { ByteColumn, type Row } from '../postgres-values.js';
 import { recordArray, type CommitRecord } from '../commit-records.js';
 import {
   asLedgerError,
@@ -23,7 +23,6 @@ import {
   inTransaction,
   sendOn,
   type PostgresPlace,
-  type Row,
   type SendStatement,
 } from '../postgres-connection.js';
 import { markRow } from '../postgres-marks.js';

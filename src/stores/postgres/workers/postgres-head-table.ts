@@ -12,7 +12,8 @@ import { LedgerError } from '../../../core/errors.js';
 import type { ExternalHead, HeadSeal, LogHead } from '../../../engine/ports/ledger/ledger-store.js';
 import type { HeadPlace, HeadTable, SignedHeadStore } from '../../../engine/ports/ledger/shared-store.js';
 import { tamperedError, unavailableError } from '../../ledger/store-errors.js';
-import { checkServer, ReaderPool, sendOn, type Row, type SendStatement } from '../postgres-connection.js';
+import { checkServer, ReaderPool, sendOn, type SendStatement } from '../postgres-connection.js';
+import type { Row } from '../postgres-values.js';
 import { inMigration } from '../postgres-tables.js';
 
 /** Of its own, so that the database may have a ledger too. Statements name it: a pooler may lose the search path. */

@@ -2,9 +2,9 @@
 
 import type { ClaimedLease, Lease } from '../../../engine/ports/ledger/shared-store.js';
 import { isKnownDead } from '../../../system/process-identity.js';
-import type { ReaderPool, Row, SendStatement } from '../postgres-connection.js';
+import type { ReaderPool, SendStatement } from '../postgres-connection.js';
 import { WORKER_LOCK } from '../postgres-schema.js';
-import { integerOf, textOf } from '../postgres-values.js';
+import { integerOf, textOf, type Row } from '../postgres-values.js';
 
 const OTHER_WORKERS = `SELECT worker_id, host, pid, started, backend_pid FROM workers
   WHERE worker_id <> $1 AND (over_at IS NULL OR NOT is_dead AND EXISTS (

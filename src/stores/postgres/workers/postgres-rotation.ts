@@ -9,13 +9,8 @@
 import { LedgerError, usageError } from '../../../core/errors.js';
 import type { RotationGate } from '../../../engine/ports/ledger/ledger-store.js';
 import { unavailableError } from '../../ledger/store-errors.js';
-import {
-  inTransaction,
-  type KnownRotations,
-  type PostgresPlace,
-  type Row,
-  type SendStatement,
-} from '../postgres-connection.js';
+import { inTransaction, type KnownRotations, type PostgresPlace, type SendStatement } from '../postgres-connection.js';
+import type { Row } from '../postgres-values.js';
 
 const BEGIN_ROTATION = 'UPDATE meta SET rotations = rotations + 1, is_rotating = true RETURNING rotations';
 const SET_KEY = 'UPDATE installation SET vkey = $1 WHERE vkey <> $1';
