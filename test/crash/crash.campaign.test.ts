@@ -1,28 +1,13 @@
 // A small part of the crash campaign (`npm run campaign -- crash`): killed processes, at fewer points. Damage of disks
 // and locks is in disk.campaign.test.ts.
 
-import { beforeAll, expect, test } from '@jest/globals';
-import { join } from 'node:path';
-import { diskFolder } from '../fixtures/temp-folder.js';
-import { builtVictim } from './built.js';
-import { everyBoundary, everyRecovery, randomKills, type CampaignOptions } from './campaign.js';
+import { expect, test } from '@jest/globals';
+import { expectNothing, suiteOptions } from './built.js';
+import { everyBoundary, everyRecovery, randomKills } from './campaign.js';
 import { plantedVictims } from './planted.js';
-import type { Tally } from './tally.js';
 
 const MS_MAX = 300_000;
-const folder = diskFolder('crash-test');
-let options: CampaignOptions;
-
-beforeAll(async () => {
-  options = { folder: join(folder, 'homes'), program: await builtVictim(folder), seed: 7 };
-}, MS_MAX);
-
-/** No violations, and checks were made. */
-function expectNothing({ violations, cases, checks }: Tally): void {
-  expect(violations).toEqual([]);
-  expect(cases).toBeGreaterThan(0);
-  expect(checks).toBeGreaterThanOrEqual(cases);
-}
+const options = await suiteOptions('crash-test', 7);
 
 test(
   'C35 D3 D4 D8 D9: killed at commits and around effects, everything printed is in the ledger, and no effect runs twice',

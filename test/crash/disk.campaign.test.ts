@@ -1,34 +1,18 @@
 // A small part of the crash campaign (`npm run campaign -- crash`): damaged files, failed writes, full disks and locks.
 // Nothing here depends on the interpreter of the machines, so it runs once.
 
-import { beforeAll, expect, test } from '@jest/globals';
-import { join } from 'node:path';
-import { diskFolder } from '../fixtures/temp-folder.js';
-import { builtVictim } from './built.js';
-import type { CampaignOptions } from './campaign.js';
+import { expect, test } from '@jest/globals';
+import { expectNothing, suiteOptions } from './built.js';
 import { fullDisk } from './full-disk.js';
 import { mountNamespace } from './mount-namespace.js';
 import { portFaults } from './port-faults.js';
 import { stoppedWriter, twoProcesses } from './processes.js';
-import type { Tally } from './tally.js';
 import { tornHead } from './torn-head.js';
 import { tornWal } from './torn-wal.js';
 import { torn } from './torn.js';
 
 const MS_MAX = 300_000;
-const folder = diskFolder('disk-test');
-let options: CampaignOptions;
-
-beforeAll(async () => {
-  options = { folder: join(folder, 'homes'), program: await builtVictim(folder), seed: 7 };
-}, MS_MAX);
-
-/** No violations, and checks were made. */
-function expectNothing({ violations, cases, checks }: Tally): void {
-  expect(violations).toEqual([]);
-  expect(cases).toBeGreaterThan(0);
-  expect(checks).toBeGreaterThanOrEqual(cases);
-}
+const options = await suiteOptions('disk-test', 7);
 
 test(
   'D15: with torn pages, no loss below the head file is undetected',

@@ -1,21 +1,13 @@
 // Counted effects: every point of one agent's short life, with a real process that is killed there. A longer life, and
 // kills of the recovering process, are in the campaign (`npm run campaign -- crash --only counted,recounted`).
 
-import { beforeAll, expect, test } from '@jest/globals';
-import { join } from 'node:path';
-import { diskFolder } from '../fixtures/temp-folder.js';
-import { builtVictim } from './built.js';
-import type { CampaignOptions } from './campaign.js';
+import { expect, test } from '@jest/globals';
+import { suiteOptions } from './built.js';
 import { everyEffect } from './effects-campaign.js';
 import { plantedEffects } from './effects-planted.js';
 
 const MS_MAX = 600_000;
-const folder = diskFolder('effects-test');
-let options: CampaignOptions;
-
-beforeAll(async () => {
-  options = { folder: join(folder, 'homes'), program: await builtVictim(folder), seed: 1 };
-}, MS_MAX);
+const options = await suiteOptions('effects-test', 1);
 
 test(
   'C35 D8 D9: killed at every boundary, each effect happens at most once; an outcome that cannot be known is OUTCOME_UNKNOWN',

@@ -17,7 +17,7 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { LedgerError, usageError } from '../../core/errors.js';
 import type { CaseKeyReplacement, CaseKeyReplacer } from '../../engine/ports/ledger/case-key-table.js';
-import type { Erasure, ErasureSeal } from '../../engine/ports/ledger/ledger-store.js';
+import type { Erasure, ErasureSeal, TreeAppend } from '../../engine/ports/ledger/ledger-store.js';
 import { CASE_KEYS_MAX, CaseKeyNotes, wrappedName, type ReplacementNote } from './case-key-notes.js';
 import { appendErasures, ERASURE_LIST, type ListedErasure } from './erasure-list.js';
 import { createFile, readSmallFile } from '../../system/files/small-file.js';
@@ -289,6 +289,23 @@ export class CaseKeys {
     return this.replacements().filter(({ case_id, key_no }) => names.has(`${case_id}.${key_no}.key`));
   }
 
+  /**
+   * Encrypts content again, with the current key of its case.
+   * @throws LedgerError LEDGER_TAMPERED if the key that has encrypted it does not open it
+   */
+  reseal({ case_id, key_no, sha256, stored }: SealedContent): { readonly key_no: number; readonly stored: Buffer } {
+    const [old, hash] = [this.get(case_id, key_no), Buffer.from(sha256, 'hex')];
+    const content = 'erased_below' in old || stored === null ? null : old.open(stored, hash);
+    if (content !== null) {
+      const { no, cipher } = this.currentKey(case_id);
+      return { key_no: no, stored: cipher.seal(content, hash) };
+    }
+    throw tamperedError(
+      `the content of case ${case_id} stored as ${sha256} is not what it was, so it cannot be encrypted with another ` +
+        'key: restore it from a backup',
+    );
+  }
+
   /** Destroys the replaced keys of a case. Nothing that they have encrypted may be left in the ledger. */
   destroyReplaced(case_id: string): void {
     const last = this.#lastEnded(case_id);
@@ -486,9 +503,16 @@ export class CaseKeyGuard {
     this.#isNamed = true;
   }
 
-  /** The cases whose keys have opened no content of the ledger yet, each once. */
-  unproven(case_ids: Iterable<string>): readonly string[] {
-    return [...new Set(case_ids)].filter((case_id) => this.#proven.get(case_id) !== true);
+  /** The cases with content in a batch whose keys have opened no content of the ledger yet, each once. */
+  unproven(trees: readonly TreeAppend[]): readonly string[] {
+    const found = new Set<string>();
+    for (const { artifacts } of trees) {
+      for (const { artifact } of artifacts) {
+        const { case_id } = artifact;
+        if (case_id !== null && this.#proven.get(case_id) !== true) found.add(case_id);
+      }
+    }
+    return [...found];
   }
 
   /**

@@ -2,7 +2,7 @@
 // sql/ read by name, the types in this code, and the order of the columns in a parameter are derived from it. Positions
 // of appends and contents begin at 1, as in SQL.
 
-import { arrayLiteral } from './values/array-literal.js';
+import { arrayLiteral } from './postgres-values.js';
 
 /** The SQL types of columns, and the types of their values. `| null`: the column may be null. */
 interface ColumnTypes {

@@ -1,32 +1,25 @@
 // A batch as the parameters of commit_batch (sql/commit.sql): its records as arrays, and one buffer for all bytes of a
 // kind, which the driver sends as they are.
 
-import type { Batch, TreeAppend } from '../../engine/ports/ledger/ledger-store.js';
+import { InvariantError, LedgerError } from '../../core/errors.js';
+import type { Batch, Integration, TreeAppend } from '../../engine/ports/ledger/ledger-store.js';
 import type { SharedBatch } from '../../engine/ports/ledger/shared-store.js';
+import { errorCode } from '../../system/error-code.js';
 import { recordArray, type CommitRecord } from './commit-records.js';
-import { ByteColumn } from './values/byte-column.js';
+import { asLedgerError, isServerAnswer, type ReaderPool } from './postgres-connection.js';
+import { ByteColumn } from './postgres-values.js';
 import { markRow } from './postgres-marks.js';
 import type { CaseContents, SealedSnapshot } from './postgres-contents.js';
 import { quotasJson } from './workers/postgres-quotas.js';
 
 /** What commit_batch and commit_shared have in common, by the names of the parameters. */
-export interface CommitParameters {
-  readonly p_appends: string;
-  readonly p_contents: string;
-  readonly p_marks: string;
-  readonly p_snapshots: string;
-  readonly p_cases: string;
-  readonly p_texts: Buffer;
-  readonly p_leaves: Buffer;
-  readonly p_content_bytes: Buffer;
-  readonly p_snapshot_bytes: Buffer;
-}
+export type CommitParameters = ReturnType<typeof commitParameters>;
 
 export function commitParameters(
   { trees }: Pick<Batch, 'trees'>,
   contents: CaseContents,
   sealed: readonly SealedSnapshot[],
-): CommitParameters {
+) {
   const columns = { texts: new ByteColumn(), leaves: new ByteColumn(), snapshots: new ByteColumn() };
   // Before the contents and cases, which it collects.
   const appends = trees.map((append) => toAppend(append, contents, columns));
@@ -114,4 +107,40 @@ function toSnapshot(
   const place = bytes.add(stored);
   const position = { stored_at: place.at, stored_bytes: place.bytes };
   return { append: append + 1, seq, mac, case_id, key_no, content_sha256, ...position };
+}
+
+// The integration of what commits have left pending.
+
+const INTEGRATE = `SELECT integrate_appends(p_size_before => $1, p_trees => $2, p_seqs => $3, p_counts => $4,
+  p_leaf_at => $5, p_leaves => $6, p_size => $7, p_root => $8, p_frontier => $9) AS integrated`;
+/** SQLSTATE of an integration that does not continue the log (sql/integrate.sql). */
+const NOT_NEXT = 'TP001';
+
+/** See `LogStore.integrate`. Any connection may do it: the function compares the size of the log first. */
+export async function integrateAppends(
+  pool: Pick<ReaderPool, 'send'>,
+  { from, appends, head }: Integration,
+): Promise<boolean> {
+  const leaves = new ByteColumn();
+  for (const { leaf_hashes } of appends) leaves.add(Buffer.from(leaf_hashes.join(''), 'hex'));
+  const values = [
+    from,
+    appends.map(({ tree_id }) => tree_id),
+    appends.map(({ seq }) => seq),
+    appends.map(({ leaf_hashes }) => leaf_hashes.length),
+    leaves.at,
+    leaves.toBuffer(),
+    head.size,
+    Buffer.from(head.root, 'hex'),
+    Buffer.from(head.frontier.join(''), 'hex'),
+  ];
+  try {
+    const [row] = await pool.send(INTEGRATE, values);
+    return row?.['integrated'] === 't';
+  } catch (cause) {
+    if (errorCode(cause) === NOT_NEXT) throw new InvariantError('an append is not what is integrated next', cause);
+    if (isServerAnswer(cause) || cause instanceof LedgerError) throw asLedgerError(cause, 'the log was not extended');
+    const message = 'the connection broke before the server answered whether it extended the log';
+    throw new LedgerError({ code: 'LEDGER_COMMIT_UNKNOWN', message, cause });
+  }
 }

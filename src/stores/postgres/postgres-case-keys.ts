@@ -1,5 +1,6 @@
-// The keys of the cases of a ledger in PostgreSQL, and the contents that are encrypted again (decision 0022). Each part
-// is one transaction. The row of the case keeps other workers from storing content under a replaced key.
+// The keys of the cases of a ledger in PostgreSQL: contents that are encrypted again (decision 0022), and cases that
+// are erased. Each part is one transaction. The row of the case keeps other workers from storing content under a
+// replaced or erased key.
 
 import { LedgerError } from '../../core/errors.js';
 import type {
@@ -8,13 +9,12 @@ import type {
   CaseKeyTable,
   ResealedPart,
 } from '../../engine/ports/ledger/case-key-table.js';
-import { tamperedError, writerReplacedError } from '../ledger/store-errors.js';
-import type { Row } from './postgres-connection.js';
-import type { PostgresContents } from './postgres-contents.js';
+import type { Erasure, ErasureResult } from '../../engine/ports/ledger/ledger-store.js';
+import { writerReplacedError } from '../ledger/store-errors.js';
+import { inTransaction, type SendStatement } from './postgres-connection.js';
+import { CONTENT_COLUMNS, sealedContentOf, storedBytesOf, type PostgresContents } from './postgres-contents.js';
 import { CHUNK_BYTES } from './postgres-schema.js';
-import { ByteColumn } from './values/byte-column.js';
-import { bytesOf, hexOf, integerOf, textOf } from './values/postgres-values.js';
-import { inTransaction, type SendStatement } from './writer-session.js';
+import { ByteColumn, integerOf } from './postgres-values.js';
 
 /** Contents and bytes that one part encrypts. The first content may be larger. */
 const CONTENTS_MAX = 500;
@@ -32,16 +32,8 @@ export interface PostgresCaseKeyParts {
 export const postgresCaseKeyTable = (parts: PostgresCaseKeyParts): CaseKeyTable => {
   const { contents, onSession, epoch } = parts;
   const { keys } = contents;
-  /** One transaction of the writer, whose epoch is not over. */
   const transact = <T>(work: (send: SendStatement) => Promise<T>): Promise<T> =>
-    onSession((send) =>
-      inTransaction(send, async () => {
-        const [meta] = await send({ text: 'SELECT epoch FROM meta' });
-        const own = epoch();
-        if (own === null || meta?.['epoch'] !== String(own)) throw writerReplacedError(`epoch ${own} is over`);
-        return work(send);
-      }),
-    );
+    onSession((send) => inEpoch(send, epoch(), () => work(send)));
   return {
     cases: () => keys.cases().filter((case_id) => keys.has(case_id)),
     unfinished: () => keys.unfinishedReplacements(),
@@ -54,6 +46,20 @@ export const postgresCaseKeyTable = (parts: PostgresCaseKeyParts): CaseKeyTable 
   };
 };
 
+/** Runs `work` in one transaction of the writer, whose epoch is not over. */
+const inEpoch = <T>(send: SendStatement, epoch: number | null, work: () => Promise<T>): Promise<T> =>
+  inTransaction(send, async () => {
+    const [meta] = await send({ text: 'SELECT epoch FROM meta' });
+    if (epoch === null || meta?.['epoch'] !== String(epoch)) throw writerReplacedError(`epoch ${epoch} is over`);
+    return work();
+  });
+
+/** No commit of the case is in flight while its row is locked. */
+async function lockCase(send: SendStatement, case_id: string): Promise<void> {
+  await send({ text: 'INSERT INTO cases (case_id) VALUES ($1) ON CONFLICT DO NOTHING', values: [case_id] });
+  await send({ text: 'SELECT FROM cases WHERE case_id = $1 FOR UPDATE', values: [case_id] });
+}
+
 /** The note is durable before the transaction commits: content under the old key may follow it, and is readable. */
 async function beginReplacement(
   send: SendStatement,
@@ -62,9 +68,7 @@ async function beginReplacement(
   by: CaseKeyReplacer,
 ): Promise<CaseKeyReplacement> {
   const { keys } = contents;
-  // No commit of the case is in flight while its row is locked.
-  await send({ text: 'INSERT INTO cases (case_id) VALUES ($1) ON CONFLICT DO NOTHING', values: [case_id] });
-  await send({ text: 'SELECT FROM cases WHERE case_id = $1 FOR UPDATE', values: [case_id] });
+  await lockCase(send, case_id);
   const count = 'SELECT count(*) AS contents FROM artifacts WHERE case_id = $1 AND key_no > $2';
   const [found = {}] = await send({ text: count, values: [case_id, keys.lastErased(case_id)] });
   const replacement = keys.replace(case_id, integerOf(found, 'contents', 'the count of the contents'), by);
@@ -93,8 +97,9 @@ async function resealPart(
   const column = new ByteColumn();
   const changed: { readonly no: number; readonly key_no: number }[] = [];
   for (const row of await send({ text: WHOLE_CONTENTS, values: [chosen] })) {
-    const { no, key_no, sealed } = sealAgain(keys, row);
-    column.add(sealed);
+    const no = integerOf(row, 'artifact_no', 'an old content');
+    const { key_no, stored } = keys.reseal({ ...sealedContentOf(row, `content ${no}`), stored: storedBytesOf(row) });
+    column.add(stored);
     changed.push({ no, key_no });
   }
   for (const table of RESEALED) await send({ text: `ALTER TABLE ${table} DISABLE TRIGGER guard_changes` });
@@ -106,28 +111,6 @@ async function resealPart(
 
 /** In the order in which commits write them. The only rows that change without being erased, and only here. */
 const RESEALED = ['artifacts', 'artifact_chunks'] as const;
-
-function sealAgain(
-  keys: PostgresContents['keys'],
-  row: Row,
-): { readonly no: number; readonly key_no: number; readonly sealed: Buffer } {
-  const no = integerOf(row, 'artifact_no', 'an old content');
-  const what = `content ${no}`;
-  const [case_id, hash] = [textOf(row, 'case_id', what), hexOf(row, 'sha256', what)];
-  const old = keys.get(case_id, integerOf(row, 'key_no', what));
-  const [first, rest] = [bytesOf(row, 'bytes'), bytesOf(row, 'rest')];
-  const stored = first === null || rest === null ? first : Buffer.concat([first, rest]);
-  const key = Buffer.from(hash, 'hex');
-  const content = 'erased_below' in old || stored === null ? null : old.open(stored, key);
-  if (content === null) {
-    throw tamperedError(
-      `the content of case ${case_id} stored as ${hash} is not what it was, so it cannot be encrypted with another ` +
-        'key: restore it from a backup',
-    );
-  }
-  const { no: key_no, cipher } = keys.currentKey(case_id);
-  return { no, key_no, sealed: cipher.seal(content, key) };
-}
 
 /** @throws LedgerError LEDGER_UNAVAILABLE if contents under a replaced key remain */
 async function finishReplacements(
@@ -159,10 +142,8 @@ const OLD_CONTENTS = `SELECT a.artifact_no, a.byte_size FROM artifacts a
     ON a.case_id = k.case_id AND a.key_no > k.erased AND a.key_no < k.current
   ORDER BY a.artifact_no LIMIT ${CONTENTS_MAX}`;
 
-const WHOLE_CONTENTS = `SELECT a.artifact_no, a.case_id, a.sha256, a.key_no, a.bytes,
-    (SELECT string_agg(c.bytes, ''::bytea ORDER BY c.chunk_no) FROM artifact_chunks c
-      WHERE c.artifact_no = a.artifact_no) AS rest
-  FROM artifacts a WHERE a.artifact_no = ANY ($1::bigint[]) ORDER BY a.artifact_no`;
+const WHOLE_CONTENTS = `SELECT ${CONTENT_COLUMNS} FROM artifacts a
+  WHERE a.artifact_no = ANY ($1::bigint[]) ORDER BY a.artifact_no`;
 
 /** A content has as many bytes as before, so it has the same chunks. */
 const RESEAL = `WITH c AS (
@@ -174,3 +155,45 @@ const RESEAL = `WITH c AS (
   UPDATE artifact_chunks k SET bytes = substring($5::bytea FROM c.at + k.chunk_no * ${CHUNK_BYTES}
     FOR least(c.stored - k.chunk_no * ${CHUNK_BYTES}, ${CHUNK_BYTES}))
   FROM c WHERE k.artifact_no = c.no`;
+
+/**
+ * Erases the content of a case: destroys its key, removes its snapshots, and replaces the bytes of its contents by
+ * null.
+ * The key is destroyed before the transaction commits. So after any failure either the key and all content are there,
+ * or the key is destroyed; what remains in the database then cannot be decrypted.
+ */
+export const eraseCase = (
+  send: SendStatement,
+  contents: PostgresContents,
+  erasure: Erasure,
+  epoch: number | null,
+): Promise<ErasureResult> =>
+  inEpoch(send, epoch, async () => {
+    const { case_id, tree_ids } = erasure;
+    const { keys } = contents;
+    // The next number separates old contents from new.
+    await lockCase(send, case_id);
+    const [found = {}] = await send({ text: FOUND, values: [case_id, keys.lastErased(case_id)] });
+    const what = 'the count of the contents';
+    const erased = { contents: integerOf(found, 'contents', what), bytes: integerOf(found, 'bytes', what) };
+    for (const text of ERASE_BYTES) await send({ text, values: [case_id] });
+    await send({
+      text: 'DELETE FROM snapshots WHERE case_id = $1 OR tree_id = ANY ($2::text[])',
+      values: [case_id, [...tree_ids]],
+    });
+    contents.forget();
+    if (erased.contents > 0 || keys.has(case_id)) keys.destroy(case_id, integerOf(found, 'below', what), erasure);
+    await send({ text: REFUSE_KEY, values: [case_id, keys.lastErased(case_id)] });
+    return erased;
+  });
+
+/** The contents that no erasure has removed yet, and a number above those of all contents. */
+const FOUND = `SELECT count(*) AS contents, coalesce(sum(byte_size), 0) AS bytes,
+    nextval('artifact_numbers') AS below
+  FROM artifacts WHERE case_id = $1 AND key_no > $2`;
+
+const ERASE_BYTES = [
+  `UPDATE artifact_chunks SET bytes = NULL WHERE bytes IS NOT NULL AND artifact_no IN
+    (SELECT artifact_no FROM artifacts WHERE case_id = $1)`,
+  'UPDATE artifacts SET bytes = NULL WHERE case_id = $1 AND bytes IS NOT NULL',
+];

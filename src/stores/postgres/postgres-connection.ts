@@ -1,11 +1,11 @@
-// Connections to a PostgreSQL server. Everything has a time limit: connecting, a statement, the wait for a lock, an
-// idle transaction, and a missing response.
+// Connections to a PostgreSQL server, and what the server must fulfil. Everything has a time limit: connecting, a
+// statement, the wait for a lock, an idle transaction, and a missing response.
 
 import type { Client, ClientConfig, Pool, PoolClient, QueryConfig } from 'pg';
 import { LedgerError, usageError } from '../../core/errors.js';
 import { tamperedError, unavailableError } from '../ledger/store-errors.js';
 import { errorCode } from '../../system/error-code.js';
-import { toParameters } from './values/array-literal.js';
+import { toParameters, type Row } from './postgres-values.js';
 
 /** Maximum number of connections for reads. */
 export const READERS_MAX = 4;
@@ -42,18 +42,41 @@ export interface KnownRotations {
   number: string;
 }
 
-/** A row as the server sent it: every value is its text. */
-export type Row = Readonly<Record<string, string | null>>;
-
 /** A statement that is sent often: each connection plans it once. */
 export interface NamedStatement {
   readonly name: string;
   readonly text: string;
 }
 
+export const statementOf = (statement: string | NamedStatement): QueryConfig =>
+  typeof statement === 'string' ? { text: statement } : statement;
+
 /** A client of the driver, or a connection of a pool. */
 export interface Queryable {
   query(query: QueryConfig): Promise<{ readonly rows: unknown[] }>;
+}
+
+/** Sends a statement. @throws the error of the driver */
+export type SendStatement = (query: QueryConfig) => Promise<readonly Row[]>;
+
+/** Sends statements on a connection. */
+export const sendOn =
+  (client: Queryable): SendStatement =>
+  async (query) =>
+    (await client.query({ ...query, values: toParameters(query.values ?? []) })).rows as Row[];
+
+/** Runs `work` in a transaction. @throws the error of `work`, with nothing committed, or the error of the driver */
+export async function inTransaction<T>(send: SendStatement, work: () => Promise<T>): Promise<T> {
+  await send({ text: 'BEGIN' });
+  let result: T;
+  try {
+    result = await work();
+  } catch (error) {
+    await send({ text: 'ROLLBACK' }).catch(() => undefined);
+    throw error;
+  }
+  await send({ text: 'COMMIT' });
+  return result;
 }
 
 const SCHEMA_NAME = /^[a-z_][a-z0-9_]{0,62}$/;
@@ -123,8 +146,7 @@ export class ReaderPool {
   async send(statement: string | NamedStatement, values: readonly unknown[]): Promise<readonly Row[]> {
     const client = await this.connect();
     try {
-      const query = typeof statement === 'string' ? { text: statement } : statement;
-      const { rows } = await client.query<Row>({ ...query, values: toParameters(values) });
+      const { rows } = await client.query<Row>({ ...statementOf(statement), values: toParameters(values) });
       client.release();
       return rows;
     } catch (error) {
@@ -232,3 +254,71 @@ export function asLedgerError(cause: unknown, message: string): unknown {
   if (CHANGED_SCHEMA.includes(code)) return tamperedError(`the tables of the ledger were changed: ${reason}`);
   return unavailableError(`${message}: ${reason}`, cause);
 }
+
+// Requirements of a server, so that an acknowledged commit is durable and a lock belongs to one process.
+
+/** PostgreSQL 14: the first version with lz4 for texts, and with a timeout for the end of a session. */
+const VERSION_MIN = 140_000;
+
+/** Settings without which an acknowledged commit can be lost. */
+const DURABILITY = ['fsync', 'full_page_writes', 'synchronous_commit'] as const;
+
+const SETTINGS = `SELECT current_setting('server_version_num') AS version, current_setting('fsync') AS fsync,
+  current_setting('full_page_writes') AS full_page_writes,
+  current_setting('synchronous_commit') AS synchronous_commit,
+  current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS recovering`;
+
+/** @throws LedgerError LEDGER_UNAVAILABLE: the message says what to change */
+export async function checkServer(send: SendStatement, readOnly: boolean): Promise<void> {
+  const [row] = await send({ text: SETTINGS });
+  if (row === undefined) throw unavailableError('the PostgreSQL server does not report its settings');
+  if (Number(row['version']) < VERSION_MIN) {
+    throw unavailableError(`PostgreSQL ${String(row['version'])} is too old: use version 14 or later`);
+  }
+  if (row['encoding'] !== 'UTF8') {
+    throw unavailableError(`the database has encoding ${String(row['encoding'])}: create it with encoding UTF8`);
+  }
+  if (readOnly) return;
+  for (const name of DURABILITY) {
+    if (row[name] !== 'off') continue;
+    throw unavailableError(`${name} is off, so commits can be lost: set ${name} = on and reload the server`);
+  }
+  if (row['recovering'] !== 'f') {
+    throw unavailableError('the server is a standby in recovery: connect to the primary, or open the ledger read-only');
+  }
+}
+
+/**
+ * A pooler that gives each transaction another session would lose the writer lock and the settings of the session.
+ * While one connection has an open transaction, another one must have a session of its own, and keep it.
+ * @throws LedgerError LEDGER_UNAVAILABLE
+ */
+export async function checkSessions(pool: ReaderPool): Promise<void> {
+  const [one, other] = [await pool.connect(), await pool.connect()];
+  try {
+    const before = await sessionOf(sendOn(one));
+    await other.query({ text: 'BEGIN' });
+    const concurrent = await sessionOf(sendOn(other));
+    const after = await sessionOf(sendOn(one));
+    await other.query({ text: 'ROLLBACK' });
+    if (before !== after || before === concurrent) throw pooledError();
+    release([one, other], false);
+  } catch (error) {
+    release([one, other], true);
+    throw error;
+  }
+}
+
+const release = (clients: readonly PoolClient[], isBroken: boolean): void => {
+  for (const client of clients) client.release(isBroken);
+};
+
+/** The backend and its start, because a process id can be used again. */
+async function sessionOf(send: SendStatement): Promise<string> {
+  const text = `SELECT pid || ' ' || backend_start AS session FROM pg_stat_activity WHERE pid = pg_backend_pid()`;
+  const [row] = await send({ text });
+  return row?.['session'] ?? '';
+}
+
+const pooledError = (): LedgerError =>
+  unavailableError('a connection does not keep its session: connect directly, or set the pooler to session pooling');

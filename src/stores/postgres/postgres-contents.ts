@@ -4,13 +4,12 @@
 import { ARTIFACT_KINDS, type ArtifactKind, type StoredArtifact } from '../../core/contract/artifact-ref.js';
 import { sha256 } from '../../core/contract/hash.js';
 import type { AttachedArtifact, StoredSnapshot, TreeAppend } from '../../engine/ports/ledger/ledger-store.js';
-import { type CaseKeys, CaseKeyGuard } from '../keys/case-keys.js';
+import { type CaseKeys, CaseKeyGuard, type SealedContent } from '../keys/case-keys.js';
 import { tamperedError } from '../ledger/store-errors.js';
 import { createLruMap } from '../../system/lru-map.js';
 import type { CommitRecord } from './commit-records.js';
-import { ByteColumn } from './values/byte-column.js';
-import type { ReaderPool, Row } from './postgres-connection.js';
-import { bytesOf, hexOf, idParameter, integerOf, textOf } from './values/postgres-values.js';
+import type { ReaderPool } from './postgres-connection.js';
+import { ByteColumn, bytesOf, hashesOf, hexOf, idParameter, integerOf, textOf, type Row } from './postgres-values.js';
 
 /** How many stored contents are recognized when they are stored again; policies are attached to every tree. */
 const RECENT_MAX = 1_024;
@@ -213,6 +212,13 @@ export function storedBytesOf(row: Row): Buffer | null {
   return first === null || rest === null ? first : Buffer.concat([first, rest]);
 }
 
+/** A content of a case, without its bytes. */
+export const sealedContentOf = (row: Row, what: string): Omit<SealedContent, 'stored'> => ({
+  case_id: textOf(row, 'case_id', what),
+  key_no: integerOf(row, 'key_no', what),
+  sha256: hexOf(row, 'sha256', what),
+});
+
 const COLUMNS = 'a.artifact_no, a.case_id, a.sha256, a.kind, a.byte_size, a.key_no';
 const REST = `(SELECT string_agg(c.bytes, ''::bytea ORDER BY c.chunk_no) FROM artifact_chunks c
   WHERE c.artifact_no = a.artifact_no) AS rest`;
@@ -240,3 +246,56 @@ export async function inOrder(
   for (const number of numbers) contents.push(await read(number));
   return contents;
 }
+
+// What a ledger in PostgreSQL says about the keys of its cases (stores/keys/case-keys.ts).
+
+/** The contents of a ledger, with its key folder. @throws LedgerError LEDGER_CONFLICT for the folder of another one */
+export async function openContents(pool: ReaderPool, keys: CaseKeys, readOnly: boolean): Promise<PostgresContents> {
+  const contents = new PostgresContents(pool, keys);
+  await bindKeyFolder(pool, contents, readOnly);
+  return contents;
+}
+
+/** Compares the key folder with the ledger, and names it. @throws LedgerError LEDGER_CONFLICT */
+export async function bindKeyFolder(pool: ReaderPool, { guard }: PostgresContents, readOnly: boolean): Promise<void> {
+  const [row = {}] = await pool.read(readOnly ? ORIGIN : NEWEST);
+  const isEmpty = (row['leaf_hashes'] ?? null) === null;
+  const origin = isEmpty ? null : (hashesOf(row, 'leaf_hashes', 'the first block')[0] ?? '');
+  const ledger = { origin, isEmpty };
+  if (readOnly) guard.refuseOther(ledger);
+  else guard.bind({ ...ledger, newest: contentOf(row) });
+}
+
+/** Before a batch: proves the keys of its cases that were not used yet. @throws LedgerError */
+export async function proveCaseKeys(
+  pool: ReaderPool,
+  contents: PostgresContents,
+  trees: readonly TreeAppend[],
+): Promise<void> {
+  const { guard, keys } = contents;
+  const case_ids = guard.unproven(trees);
+  if (case_ids.length === 0) return;
+  if (!guard.isNamed) await bindKeyFolder(pool, contents, false);
+  const rows = await pool.read(NEWEST_OF, [case_ids, case_ids.map((case_id) => keys.lastErased(case_id))]);
+  for (const [at, case_id] of case_ids.entries()) guard.prove(case_id, contentOf(rows[at] ?? {}));
+}
+
+const READ_BYTES_MAX = 64 * 1_024;
+
+const contentOf = (row: Row): SealedContent | null =>
+  (row['case_id'] ?? null) === null
+    ? null
+    : { ...sealedContentOf(row, 'the newest content of a case'), stored: bytesOf(row, 'stored') };
+
+const NEWEST_COLUMNS = `a.case_id, a.key_no, a.sha256, CASE WHEN a.byte_size <= ${READ_BYTES_MAX} THEN a.bytes END AS stored`;
+const FIRST_BLOCK = `SELECT b.leaf_hashes FROM log l JOIN blocks b ON b.tree_id = l.tree_id AND b.seq = l.seq
+  WHERE l.log_index = 0`;
+const ORIGIN = `SELECT (${FIRST_BLOCK}) AS leaf_hashes`;
+const NEWEST = `SELECT (${FIRST_BLOCK}) AS leaf_hashes, a.* FROM (SELECT) AS one LEFT JOIN LATERAL (
+    SELECT ${NEWEST_COLUMNS} FROM artifacts a WHERE a.key_no > 0 ORDER BY a.artifact_no DESC LIMIT 1
+  ) AS a ON true`;
+const NEWEST_OF = `SELECT a.* FROM unnest($1::text[], $2::integer[]) WITH ORDINALITY AS c (case_id, erased, place)
+  LEFT JOIN LATERAL (
+    SELECT ${NEWEST_COLUMNS} FROM artifacts a WHERE a.case_id = c.case_id AND a.key_no > c.erased
+    ORDER BY a.key_no DESC LIMIT 1
+  ) AS a ON true ORDER BY c.place`;

@@ -30,21 +30,24 @@ import type {
   TreeSummary,
 } from '../../engine/ports/ledger/ledger-store.js';
 import type { RunRecordTable } from '../../engine/ports/ledger/run-record-table.js';
-import type {
-  ClaimedLease,
-  Lease,
-  GrownTree,
-  SharedBatch,
-  SharedLedgerStore,
-} from '../../engine/ports/ledger/shared-store.js';
+import type { GrownTree, SharedBatch, SharedLedgerStore } from '../../engine/ports/ledger/shared-store.js';
 import { CaseKeys } from '../keys/case-keys.js';
 import { notWriterError, unavailableError } from '../ledger/store-errors.js';
-import { asLedgerError, checkSchemaName, closedError, ReaderPool } from './postgres-connection.js';
-import type { KnownRotations, PostgresPlace, Queryable } from './postgres-connection.js';
+import {
+  asLedgerError,
+  checkSchemaName,
+  checkServer,
+  checkSessions,
+  closedError,
+  ReaderPool,
+  sendOn,
+  type KnownRotations,
+  type PostgresPlace,
+  type SendStatement,
+} from './postgres-connection.js';
 import { ownIdentity } from '../../system/process-identity.js';
 import { LedgerError } from '../../core/errors.js';
 import { PostgresAnnouncements } from './workers/postgres-announcements.js';
-import { noArchives } from './no-archives.js';
 import { postgresCaseKeyTable } from './postgres-case-keys.js';
 import {
   claimDueTrees,
@@ -55,18 +58,14 @@ import {
   returnLeases,
   treeLengths,
 } from './workers/postgres-leases.js';
-import { inOrder, type PostgresContents } from './postgres-contents.js';
-import { openContents } from './keys/postgres-key-proof.js';
+import { inOrder, openContents, type PostgresContents } from './postgres-contents.js';
 import { readMarks } from './postgres-marks.js';
 import { readLabelVersion, readQuotas } from './workers/postgres-quotas.js';
 import { openHeadTable, type PostgresHeadTable } from './workers/postgres-head-table.js';
-import { readRotations } from './workers/check-rotations.js';
-import { rotationGate } from './workers/postgres-rotation.js';
+import { readRotations, rotationGate } from './workers/postgres-rotation.js';
 import { newestFormat } from '../ledger/migrations.js';
-import { MIGRATIONS, type PostgresMigration } from './formats/postgres-migrations.js';
-import { createTables, openCopiedTables, openTables } from './postgres-tables.js';
+import { createTables, MIGRATIONS, openCopiedTables, openTables, type PostgresMigration } from './postgres-tables.js';
 import { PostgresReader } from './postgres-reader.js';
-import { checkServer, checkSessions } from './check-server.js';
 import { PostgresRunRecords } from './postgres-run-records.js';
 import { PostgresWriter } from './postgres-writer.js';
 import { WriterSession, type LockMode } from './writer-session.js';
@@ -106,7 +105,7 @@ export interface PostgresStoreOptions {
  * requirements of `openPostgresStore`
  */
 export function createPostgresStore(options: PostgresStoreOptions): Promise<SharedLedgerStore> {
-  return openStore(options, (client, schema) => createTables(client, schema, options.migrations));
+  return openStore(options, (send, schema) => createTables(send, schema, options.migrations));
 }
 
 /**
@@ -118,26 +117,24 @@ export function createPostgresStore(options: PostgresStoreOptions): Promise<Shar
  * @throws UsageError for an invalid schema name
  */
 export function openPostgresStore(options: PostgresStoreOptions): Promise<SharedLedgerStore> {
-  return openStore(options, (client, schema) =>
-    openTables(client, schema, options.readOnly ?? false, options.migrations),
-  );
+  return openStore(options, (send, schema) => openTables(send, schema, options.readOnly ?? false, options.migrations));
 }
 
 type CopyStoreOptions = Omit<PostgresStoreOptions, 'readOnly' | 'alone'>;
 
 /** Opens an unfinished copy for reading, so that it can be verified. @throws like `openPostgresStore` */
 export function openCopiedPostgresStore(options: CopyStoreOptions): Promise<LedgerStore> {
-  return openStore({ ...options, readOnly: true }, (client, schema) => openCopiedTables(client, schema, true));
+  return openStore({ ...options, readOnly: true }, (send, schema) => openCopiedTables(send, schema, true));
 }
 
 /** Opens a ledger for a copy, also one that was copied before. @throws like `openPostgresStore` */
 export function openPostgresSourceStore(options: CopyStoreOptions): Promise<LedgerStore> {
-  return openStore({ ...options, isCopySource: true }, (client, schema) => openTables(client, schema, false));
+  return openStore({ ...options, isCopySource: true }, (send, schema) => openTables(send, schema, false));
 }
 
 async function openStore(
   options: PostgresStoreOptions & Pick<PostgresPlace, 'isCopySource'>,
-  prepare: (client: Queryable, schema: string) => Promise<void>,
+  prepare: (send: SendStatement, schema: string) => Promise<void>,
 ): Promise<SharedLedgerStore> {
   const { url, schema = 'turnpike', caseKeysDir, readOnly = false, alone = false, erasureSeal = () => null } = options;
   checkSchemaName(schema);
@@ -155,11 +152,12 @@ async function openStore(
   try {
     const client = await pool.connect();
     try {
-      await checkServer(client, readOnly);
-      if (options.heads !== undefined) headTable = await openHeadTable(options.heads, client, readOnly);
-      await prepare(client, schema);
+      const send = sendOn(client);
+      await checkServer(send, readOnly);
+      if (options.heads !== undefined) headTable = await openHeadTable(options.heads, send, readOnly);
+      await prepare(send, schema);
       // The caller reads the key folder later.
-      rotations = await readRotations(client);
+      rotations = await readRotations(send);
     } finally {
       client.release();
     }
@@ -178,7 +176,6 @@ class PostgresLedgerStore implements SharedLedgerStore {
   readonly #pool: ReaderPool;
   readonly #reader: PostgresReader;
   readonly #contents: PostgresContents;
-  readonly #runRecords: PostgresRunRecords;
   readonly #announcements: PostgresAnnouncements;
   #writer: PostgresWriter | null = null;
   /** An `acquire` that has not ended. */
@@ -190,7 +187,7 @@ class PostgresLedgerStore implements SharedLedgerStore {
     this.#pool = pool;
     this.#reader = new PostgresReader(pool);
     this.#contents = contents;
-    this.#runRecords = new PostgresRunRecords(pool);
+    this.runRecords = new PostgresRunRecords(pool, () => this.#requireWriter());
     this.#announcements = new PostgresAnnouncements(place);
     this.caseKeys = postgresCaseKeyTable({
       contents: this.#contents,
@@ -207,16 +204,18 @@ class PostgresLedgerStore implements SharedLedgerStore {
     load: (tree_id) => this.#contents.snapshot(tree_id),
   };
 
-  readonly runRecords: RunRecordTable = {
-    unrecorded: () => this.#runRecords.unrecorded(),
-    save: async (batch) => this.#requireWriter().saveRecords(batch),
-    trees: () => this.#runRecords.trees(),
-    recorded: (tree_id) => this.#runRecords.recorded(tree_id),
-    load: (tree_id, run_id) => this.#runRecords.load(tree_id, run_id),
-    count: (tree_id) => this.#runRecords.count(tree_id),
-  };
+  readonly runRecords: RunRecordTable;
 
-  readonly archives: ArchiveTable = noArchives((value) => this.#answer(value));
+  /** Rows of this ledger are never removed. */
+  readonly archives: ArchiveTable = {
+    obstacle: NO_ARCHIVES,
+    parts: () => this.#answer([]),
+    tree: () => this.#answer(null),
+    treeCount: () => this.#answer(0),
+    hasCase: () => this.#answer(false),
+    remove: () => Promise.reject(unavailableError(NO_ARCHIVES)),
+    tidy: () => this.#answer(undefined),
+  };
 
   acquire(): Promise<number> {
     return this.#becomeWriter('exclusive', (writer) => writer.beginEpoch());
@@ -271,25 +270,17 @@ class PostgresLedgerStore implements SharedLedgerStore {
     return this.#requireWriter().exclusively((send) => claimDueTrees(send, ...claim));
   }
 
-  async claimLeases(...claim: Parameters<SharedLedgerStore['claimLeases']>): Promise<readonly ClaimedLease[]> {
-    const { writer, worker_id } = this.#requireWorker();
-    return writer.exclusively((send) => claimLeases(send, worker_id, ...claim));
-  }
+  readonly claimLeases: SharedLedgerStore['claimLeases'] = (...claim) =>
+    this.#asWorker((send, worker_id) => claimLeases(send, worker_id, ...claim));
 
-  async returnLeases(leases: readonly Lease[]): Promise<void> {
-    const { writer, worker_id } = this.#requireWorker();
-    await writer.exclusively((send) => returnLeases(send, worker_id, leases));
-  }
+  readonly returnLeases: SharedLedgerStore['returnLeases'] = (leases) =>
+    this.#asWorker((send, worker_id) => returnLeases(send, worker_id, leases));
 
-  async hasLeases(leases: readonly Lease[]): Promise<boolean> {
-    const { writer, worker_id } = this.#requireWorker();
-    return writer.exclusively((send) => hasLeases(send, worker_id, leases));
-  }
+  readonly hasLeases: SharedLedgerStore['hasLeases'] = (leases) =>
+    this.#asWorker((send, worker_id) => hasLeases(send, worker_id, leases));
 
-  async releaseLeases(leases: readonly Lease[]): Promise<void> {
-    const { writer, worker_id } = this.#requireWorker();
-    if (leases.length > 0) await writer.exclusively((send) => releaseLeases(send, worker_id, leases));
-  }
+  readonly releaseLeases: SharedLedgerStore['releaseLeases'] = (leases) =>
+    this.#asWorker((send, worker_id) => releaseLeases(send, worker_id, leases));
 
   subscribe(listener: (trees: readonly GrownTree[]) => void): () => void {
     return this.#announcements.subscribe(listener);
@@ -300,8 +291,7 @@ class PostgresLedgerStore implements SharedLedgerStore {
   }
 
   async isActive(): Promise<boolean> {
-    const { writer, worker_id } = this.#requireWorker();
-    const ask = (): Promise<boolean> => writer.exclusively((send) => isActive(send, worker_id));
+    const ask = (): Promise<boolean> => this.#asWorker(isActive);
     try {
       // A lost connection is noticed only by its use: the second question restores the session.
       return await ask().catch(ask);
@@ -395,13 +385,19 @@ class PostgresLedgerStore implements SharedLedgerStore {
     throw notWriterError();
   }
 
-  #requireWorker(): { readonly writer: PostgresWriter; readonly worker_id: number } {
+  /** Runs statements on the session of the worker. */
+  async #asWorker<T>(work: (send: SendStatement, worker_id: number) => Promise<T>): Promise<T> {
     const writer = this.#requireWriter();
-    if (writer.worker_id === null) throw notWriterError();
-    return { writer, worker_id: writer.worker_id };
+    const { worker_id } = writer;
+    if (worker_id === null) throw notWriterError();
+    return writer.exclusively((send) => work(send, worker_id));
   }
 
   #answer<T>(value: T): Promise<T> {
     return this.#pool.closed ? Promise.reject(closedError()) : Promise.resolve(value);
   }
 }
+
+const NO_ARCHIVES =
+  'a ledger in PostgreSQL cannot be archived: its entries stay in the database. ' +
+  'Write evidence with `turnpike ledger export`, or copy the ledger to SQLite with `turnpike home copy` and archive it';

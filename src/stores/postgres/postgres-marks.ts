@@ -4,8 +4,8 @@ import { parseOwnJson } from '../../core/contract/json.js';
 import type { InputKey, InputMark, MarkKey, ProposalMark } from '../../engine/ports/ledger/ledger-store.js';
 import { checkProposalId } from '../ledger/check-batch.js';
 import { tamperedError } from '../ledger/store-errors.js';
-import type { ReaderPool, Row } from './postgres-connection.js';
-import { integerOf, textOf } from './values/postgres-values.js';
+import type { ReaderPool } from './postgres-connection.js';
+import { integerOf, textOf, type Row } from './postgres-values.js';
 
 const proposalName = (proposal_id: string): string => `p${proposal_id}`;
 

@@ -9,19 +9,28 @@ import type {
   PendingAppend,
   StoredEntry,
   TreeCursorOptions,
+  TreeEntry,
   TreeSummary,
 } from '../../engine/ports/ledger/ledger-store.js';
+import type { CopiedBlock } from '../../engine/ports/ledger/ledger-copy.js';
 import { tamperedError } from '../ledger/store-errors.js';
 import { createLruMap } from '../../system/lru-map.js';
-import { BLOCK_COLUMNS, contentNumbersAt, entriesOf, type BlockRowEntry } from './postgres-blocks.js';
-import type { ReaderPool, Row } from './postgres-connection.js';
-import { hexOf, idParameter, integerOf, textOf } from './values/postgres-values.js';
+import type { ReaderPool } from './postgres-connection.js';
+import {
+  hashesOf,
+  hexOf,
+  idParameter,
+  integerOf,
+  integerOrNull,
+  integersOf,
+  textOf,
+  type Row,
+} from './postgres-values.js';
 
 const PAGE_TREES = 256;
 /** How many blocks one page has at most, and the bytes of text after which it ends. */
 const PAGE_BLOCKS = 64;
 const PAGE_BYTES = 4 * 1_024 * 1_024;
-const HASH_CHARS = 64;
 /** The content numbers of this many entries are cached. */
 const ENTRIES_MAX = 8_192;
 
@@ -39,11 +48,10 @@ export class PostgresReader {
     const [row] = await this.#pool.read(HEAD);
     if (row === undefined) throw tamperedError('the ledger has lost its head');
     const what = 'the head';
-    const frontier = hexOf(row, 'frontier', what);
     return {
       size: integerOf(row, 'size', what),
       root: hexOf(row, 'root', what),
-      frontier: frontier.match(new RegExp(`.{1,${HASH_CHARS}}`, 'g')) ?? [],
+      frontier: hashesOf(row, 'frontier', what),
     };
   }
 
@@ -149,7 +157,7 @@ export class PostgresReader {
     const rows = await this.#pool.read(PENDING, [limit]);
     return rows.map((row) => {
       const what = 'a pending append';
-      const leaf_hashes = hexOf(row, 'leaf_hashes', what).match(/.{1,64}/g) ?? [];
+      const leaf_hashes = hashesOf(row, 'leaf_hashes', what);
       const [commit_no, seq] = [integerOf(row, 'commit_no', what), integerOf(row, 'seq', what)];
       return { commit_no, tree_id: textOf(row, 'tree_id', what), seq, leaf_hashes };
     });
@@ -159,8 +167,8 @@ export class PostgresReader {
   async leafHashes(fromIndex: number, limit: number): Promise<readonly string[]> {
     const rows = await this.#pool.read(LEAF_HASHES, [fromIndex, limit]);
     const leaves = rows.flatMap((row) => {
-      const hashes = hexOf(row, 'leaf_hashes', 'a block').match(/.{1,64}/g) ?? [];
-      return hashes.slice(Math.max(0, fromIndex - integerOf(row, 'log_index', 'the log')));
+      const before = Math.max(0, fromIndex - integerOf(row, 'log_index', 'the log'));
+      return hashesOf(row, 'leaf_hashes', 'a block').slice(before);
     });
     return leaves.slice(0, limit);
   }
@@ -187,9 +195,72 @@ const treesPageParameters = (places: readonly TreePosition[], count: number): re
   places.map(({ isNext }) => isNext),
 ];
 
-function summaryOf(row: Row): TreeSummary {
-  const log_index = (row['log_index'] ?? null) === null ? null : integerOf(row, 'log_index', 'a tree');
-  return { tree_id: textOf(row, 'tree_id', 'a tree'), ended: row['ended'] === 't', log_index };
+const summaryOf = (row: Row): TreeSummary => ({
+  tree_id: textOf(row, 'tree_id', 'a tree'),
+  ended: row['ended'] === 't',
+  log_index: integerOrNull(row, 'log_index', 'a tree'),
+});
+
+// A block is one row: the entries of one append.
+
+/** The columns from which `entriesOf` reads. */
+const BLOCK_COLUMNS =
+  'b.tree_id, b.seq, b.types, b.leaf_hashes, b.texts, b.artifact_entries, b.artifact_nos, l.log_index';
+
+/** An entry with the numbers of its contents. */
+interface BlockRowEntry {
+  readonly entry: TreeEntry;
+  readonly contents: readonly number[];
+}
+
+/**
+ * The entries of a block. For a tampered block, the longest column sets the count and missing values are empty, so that
+ * a check can report each entry.
+ * @throws LedgerError LEDGER_TAMPERED if a column is missing
+ */
+function entriesOf(row: Row): readonly BlockRowEntry[] {
+  const what = `the block at ${row['log_index'] ?? 'no log index'} of ${row['tree_id'] ?? 'no tree'}`;
+  const [tree_id, seq] = [textOf(row, 'tree_id', what), integerOf(row, 'seq', what)];
+  const log_index = integerOrNull(row, 'log_index', what);
+  const types = textOf(row, 'types', what).split(' ');
+  const texts = textOf(row, 'texts', what).split('\n');
+  const hashes = hashesOf(row, 'leaf_hashes', what);
+  const contents = contentsIn(row, what);
+  const count = Math.max(types.length, texts.length, hashes.length);
+  return Array.from({ length: count }, (_, place) => ({
+    entry: {
+      log_index: log_index === null ? null : log_index + place,
+      tree_id,
+      seq: seq + place,
+      type: types[place] ?? '',
+      text: texts[place] ?? '',
+      leaf_hash: hashes[place] ?? '',
+    },
+    contents: contents.get(place) ?? [],
+  }));
+}
+
+/** The numbers of the contents of the entry `seq`, which is in this block or after it. @throws LedgerError */
+const contentNumbersAt = (row: Row, seq: number): readonly number[] =>
+  contentsIn(row, 'a block').get(seq - integerOf(row, 'seq', 'a block')) ?? [];
+
+/** The numbers of the contents, by the position of their entry in the block. */
+function contentsIn(row: Row, what: string): ReadonlyMap<number, readonly number[]> {
+  const contents = new Map<number, number[]>();
+  for (const { entry, no } of attachedContents(row, what)) {
+    const known = contents.get(entry);
+    if (known === undefined) contents.set(entry, [no]);
+    else known.push(no);
+  }
+  return contents;
+}
+
+/** The number of each content of a block, with the position of its entry. @throws LedgerError LEDGER_TAMPERED */
+export function attachedContents(row: Row, what: string): CopiedBlock['contents'] {
+  const places = integersOf(row, 'artifact_entries', what);
+  const numbers = integersOf(row, 'artifact_nos', what);
+  if (places.length !== numbers.length) throw tamperedError(`${what} does not name the entries of its contents`);
+  return places.map((entry, at) => ({ entry, no: numbers[at] ?? 0 }));
 }
 
 /**

@@ -1,39 +1,48 @@
 import type { RecordedTree } from '../../core/ledger/readable-ledger.js';
-import type { EndedTree } from '../../engine/ports/ledger/run-record-table.js';
+import type { EndedTree, RecordBatch, RunRecordTable } from '../../engine/ports/ledger/run-record-table.js';
 import type { ReaderPool } from './postgres-connection.js';
-import { idParameter, integerOf, textOf } from './values/postgres-values.js';
+import { idParameter, integerOf, textOf, type Row } from './postgres-values.js';
+import type { PostgresWriter } from './postgres-writer.js';
 
 const PAGE_TREES = 1_024;
 
 const UNRECORDED = `SELECT place, tree_id FROM unrecorded_trees WHERE place > $1 ORDER BY place LIMIT ${PAGE_TREES}`;
-const RECORDED = `SELECT recorded, tree_id, seq FROM recorded_trees
+const RECORDED = `SELECT recorded AS place, tree_id, seq FROM recorded_trees
   WHERE recorded > $1 ORDER BY recorded LIMIT ${PAGE_TREES}`;
 
-/** Reads run records, and which trees have them. */
-export class PostgresRunRecords {
+/** Run records, and which trees have them. */
+export class PostgresRunRecords implements RunRecordTable {
   readonly #pool: ReaderPool;
+  readonly #writer: () => PostgresWriter;
 
-  constructor(pool: ReaderPool) {
+  constructor(pool: ReaderPool, writer: () => PostgresWriter) {
     this.#pool = pool;
+    this.#writer = writer;
   }
 
-  async *unrecorded(): AsyncGenerator<EndedTree> {
+  async save(batch: RecordBatch): Promise<boolean> {
+    return this.#writer().saveRecords(batch);
+  }
+
+  unrecorded(): AsyncIterable<EndedTree> {
+    return this.#pages(UNRECORDED, (row, place) => ({ tree_id: textOf(row, 'tree_id', 'an ended tree'), place }));
+  }
+
+  trees(): AsyncIterable<RecordedTree> {
+    const what = 'a recorded tree';
+    return this.#pages(RECORDED, (row) => ({
+      tree_id: textOf(row, 'tree_id', what),
+      seq: integerOf(row, 'seq', what),
+    }));
+  }
+
+  /** @param sql has the last place of the page before as $1 */
+  async *#pages<Tree>(sql: string, treeOf: (row: Row, place: number) => Tree): AsyncGenerator<Tree> {
     for (let after = -1; ;) {
-      const rows = await this.#pool.read(UNRECORDED, [after]);
+      const rows = await this.#pool.read(sql, [after]);
       for (const row of rows) {
         after = integerOf(row, 'place', 'an ended tree');
-        yield { tree_id: textOf(row, 'tree_id', 'an ended tree'), place: after };
-      }
-      if (rows.length < PAGE_TREES) return;
-    }
-  }
-
-  async *trees(): AsyncGenerator<RecordedTree> {
-    for (let after = -1; ;) {
-      const rows = await this.#pool.read(RECORDED, [after]);
-      for (const row of rows) {
-        after = integerOf(row, 'recorded', 'a recorded tree');
-        yield { tree_id: textOf(row, 'tree_id', 'a recorded tree'), seq: integerOf(row, 'seq', 'a recorded tree') };
+        yield treeOf(row, after);
       }
       if (rows.length < PAGE_TREES) return;
     }

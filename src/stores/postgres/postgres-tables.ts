@@ -1,11 +1,30 @@
-// Creates the tables of a ledger, and migrates those of an older version.
+// Creates the tables of a ledger, migrates those of an older version, and marks copies. `meta.ledger_format` has the
+// format of the tables.
 
-import { newestFormat, pendingMigrations, requireNewestFormat } from '../ledger/migrations.js';
+import { LedgerError, oldFormatError } from '../../core/errors.js';
+import { newestFormat, pendingMigrations, requireNewestFormat, type Migration } from '../ledger/migrations.js';
 import { tamperedError, unavailableError } from '../ledger/store-errors.js';
-import type { Queryable, Row } from './postgres-connection.js';
-import { readFormat, type ReadRows } from './formats/postgres-format.js';
-import { MIGRATIONS, type PostgresMigration } from './formats/postgres-migrations.js';
-import { GUARDS_COUNT } from './postgres-schema.js';
+import { connect, inTransaction, sendOn, type PostgresPlace, type SendStatement } from './postgres-connection.js';
+import { createLedgerSql, GUARDS_COUNT } from './postgres-schema.js';
+
+export type PostgresMigration = Migration<SendStatement, Promise<void>>;
+
+/**
+ * The tables have one format more for each of these. Workers of the format before go on meanwhile, so a migration must
+ * leave them what they use.
+ */
+export const MIGRATIONS: readonly PostgresMigration[] = [
+  {
+    from: 0,
+    to: 1,
+    apply: async (send) => {
+      await send({ text: createLedgerSql() });
+    },
+  },
+];
+
+/** The format of the tables that this version writes. */
+export const FORMAT_VERSION = newestFormat(MIGRATIONS);
 
 /** Serializes migrations; two numbers, so that it cannot be the lock of a writer. */
 const LOCK = `SELECT pg_advisory_xact_lock(hashtext('turnpike migration'), hashtext($1))`;
@@ -14,24 +33,23 @@ const LOCK = `SELECT pg_advisory_xact_lock(hashtext('turnpike migration'), hasht
 export const COPY_TABLE = 'unfinished_copy';
 
 /** Creates an empty ledger. @throws LedgerError LEDGER_UNAVAILABLE if the schema exists and is not empty */
-export function createTables(client: Queryable, schema: string, migrations = MIGRATIONS): Promise<void> {
-  return createTablesIn(client, schema, () => Promise.resolve(), migrations);
+export function createTables(send: SendStatement, schema: string, migrations = MIGRATIONS): Promise<void> {
+  return createTablesIn(send, schema, () => Promise.resolve(), migrations);
 }
 
 /** Like `createTables`; `more` runs in the same transaction. */
 export function createTablesIn(
-  client: Queryable,
+  send: SendStatement,
   schema: string,
   more: () => Promise<void>,
   migrations = MIGRATIONS,
 ): Promise<void> {
-  return inTransaction(client, schema, async () => {
-    await client.query({ text: `CREATE SCHEMA IF NOT EXISTS ${schema}` });
-    const [found] = (await client.query({ text: TABLES_COUNT, values: [schema] })).rows as Row[];
-    if (found?.['tables'] !== '0') {
+  return inMigration(send, schema, async () => {
+    await send({ text: `CREATE SCHEMA IF NOT EXISTS ${schema}` });
+    if (await hasTables(send, schema)) {
       throw unavailableError(`schema ${schema} has tables already: open the ledger, or choose another schema`);
     }
-    await migrateFrom(client, 0, migrations);
+    await migrateFrom(send, 0, migrations);
     await more();
   });
 }
@@ -43,72 +61,90 @@ export function createTablesIn(
  * @throws LedgerError LEDGER_TAMPERED if the tables are not those of a ledger
  */
 export async function openTables(
-  client: Queryable,
+  send: SendStatement,
   schema: string,
   readOnly: boolean,
   migrations = MIGRATIONS,
 ): Promise<void> {
-  const source = await findCopySource(client, schema);
+  const source = await findCopySource(send, schema);
   if (source !== null) {
     throw unavailableError(
       `schema ${schema} has an unfinished copy of ${source}: run \`turnpike home copy\` again, or drop the schema`,
     );
   }
-  await openCopiedTables(client, schema, readOnly, migrations);
+  await openCopiedTables(send, schema, readOnly, migrations);
 }
 
 /** Like `openTables`, also for an unfinished copy. */
 export async function openCopiedTables(
-  client: Queryable,
+  send: SendStatement,
   schema: string,
   readOnly: boolean,
   migrations = MIGRATIONS,
 ): Promise<void> {
-  const format = await requireFormat(client, schema);
+  const format = await requireFormat(send, schema);
   if (readOnly) {
     requireNewestFormat(newestFormat(migrations), format);
     return;
   }
   if (pendingMigrations(migrations, format).length > 0) {
-    await inTransaction(client, schema, async () =>
+    await inMigration(send, schema, async () =>
       // Another process may have migrated them meanwhile.
-      migrateFrom(client, await requireFormat(client, schema), migrations),
+      migrateFrom(send, await requireFormat(send, schema), migrations),
     );
   }
-  await checkGuards(client, schema);
+  await checkGuards(send, schema);
 }
 
-const TABLES_COUNT = `SELECT count(*) AS tables FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+/** The names of the tables and views in a schema. */
+export const TABLES = `SELECT c.relname AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v')`;
 
+export const hasTables = async (send: SendStatement, schema: string): Promise<boolean> =>
+  (await send({ text: TABLES, values: [schema] })).length > 0;
+
 /** The source of the unfinished copy in this schema; null if the schema has no such table. */
-export async function findCopySource(client: Queryable, schema: string): Promise<string | null> {
-  const text = `SELECT to_regclass('${schema}.${COPY_TABLE}') IS NOT NULL AS found`;
-  const [table] = (await client.query({ text })).rows as Row[];
+export async function findCopySource(send: SendStatement, schema: string): Promise<string | null> {
+  const [table] = await send({ text: `SELECT to_regclass('${schema}.${COPY_TABLE}') IS NOT NULL AS found` });
   if (table?.['found'] !== 't') return null;
-  const [row] = (await client.query({ text: `SELECT source FROM ${schema}.${COPY_TABLE}` })).rows as Row[];
+  const [row] = await send({ text: `SELECT source FROM ${schema}.${COPY_TABLE}` });
   return row?.['source'] ?? 'another ledger';
 }
 
-const readRows =
-  (client: Queryable): ReadRows =>
-  async (text, values) =>
-    (await client.query({ text, values: [...values] })).rows as Row[];
+const META_COLUMNS = `SELECT column_name AS name FROM information_schema.columns
+  WHERE table_schema = $1 AND table_name = 'meta'`;
+const COLUMNS = ['one', 'ledger_format', 'epoch'];
+/** Those of a ledger from before formats began again at 1. The number in it may be the number of a format of today. */
+const OLD_COLUMNS = ['one', 'format', 'epoch'];
 
-async function requireFormat(client: Queryable, schema: string): Promise<number> {
-  const format = await readFormat(readRows(client), schema);
-  if (format !== null) return format;
-  const [tables] = (await client.query({ text: TABLES_COUNT, values: [schema] })).rows as Row[];
-  if (tables?.['tables'] !== '0')
+/** Whether the schema has a ledger. @throws LedgerError LEDGER_UNSUPPORTED if this version does not know its formats */
+export async function hasLedgerTables(send: SendStatement, schema: string): Promise<boolean> {
+  const found = (await send({ text: META_COLUMNS, values: [schema] })).map((row) => row['name']);
+  if (OLD_COLUMNS.every((name) => found.includes(name))) throw oldFormatError(`the ledger in schema ${schema}`);
+  return COLUMNS.every((name) => found.includes(name));
+}
+
+async function requireFormat(send: SendStatement, schema: string): Promise<number> {
+  if (await hasLedgerTables(send, schema)) {
+    const [meta] = await send({ text: `SELECT ledger_format FROM ${schema}.meta` });
+    const format = Number(meta?.['ledger_format'] ?? NaN);
+    if (Number.isInteger(format) && format > 0) return format;
+    throw tamperedError(`the table meta in schema ${schema} does not state a format`);
+  }
+  if (await hasTables(send, schema))
     throw tamperedError(`schema ${schema} has tables, but they are not those of a ledger`);
   throw unavailableError(`there is no ledger in schema ${schema}: create it with createPostgresStore`);
 }
 
 /** Within the open transaction. */
-async function migrateFrom(client: Queryable, format: number, migrations: readonly PostgresMigration[]): Promise<void> {
+async function migrateFrom(
+  send: SendStatement,
+  format: number,
+  migrations: readonly PostgresMigration[],
+): Promise<void> {
   for (const { to, apply } of pendingMigrations(migrations, format)) {
-    await apply(client);
-    await client.query({ text: 'UPDATE meta SET ledger_format = $1', values: [to] });
+    await apply(send);
+    await send({ text: 'UPDATE meta SET ledger_format = $1', values: [to] });
   }
 }
 
@@ -117,21 +153,57 @@ const GUARDS = `SELECT count(*) AS guards FROM pg_trigger t JOIN pg_class c ON c
   WHERE n.nspname = $1 AND t.tgname LIKE 'guard\\_%' AND t.tgenabled IN ('O', 'A')`;
 
 /** @throws LedgerError LEDGER_TAMPERED if a trigger was dropped or disabled that keeps rows from being changed */
-async function checkGuards(client: Queryable, schema: string): Promise<void> {
-  const [found] = (await client.query({ text: GUARDS, values: [schema] })).rows as Row[];
+async function checkGuards(send: SendStatement, schema: string): Promise<void> {
+  const [found] = await send({ text: GUARDS, values: [schema] });
   if (found?.['guards'] === String(GUARDS_COUNT)) return;
   throw tamperedError(`schema ${schema} lacks triggers that keep rows from being changed: restore them`);
 }
 
-/** Serialized with the migrations of the same schema. */
-export async function inTransaction(client: Queryable, schema: string, work: () => Promise<void>): Promise<void> {
-  await client.query({ text: 'BEGIN' });
-  try {
-    await client.query({ text: LOCK, values: [schema] });
+/** Runs `work` in a transaction, one after another for each schema. */
+export const inMigration = (send: SendStatement, schema: string, work: () => Promise<void>): Promise<void> =>
+  inTransaction(send, async () => {
+    await send({ text: LOCK, values: [schema] });
     await work();
-    await client.query({ text: 'COMMIT' });
-  } catch (error) {
-    await client.query({ text: 'ROLLBACK' }).catch(() => undefined);
-    throw error;
+  });
+
+// The mark of a ledger that was copied: a table with one row, the name of the copy. While it exists, no process writes
+// to the ledger. Readers do not look at it.
+
+export const COPIED_TABLE = 'copied_ledger';
+
+export const copiedError = (schema: string): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_COPIED',
+    message:
+      `the ledger in schema ${schema} was copied, and continues in the copy: use that one, or run ` +
+      '`turnpike home reopen` if the copy will never be used',
+  });
+
+/** The name of the copy of a ledger; null if it was not copied. @throws LedgerError LEDGER_UNAVAILABLE */
+export const readCopied = (place: PostgresPlace): Promise<string | null> =>
+  withConnection(place, async (send) => {
+    const [found] = await send({ text: `SELECT to_regclass('${COPIED_TABLE}') IS NOT NULL AS copied` });
+    if (found?.['copied'] !== 't') return null;
+    const [row] = await send({ text: `SELECT target FROM ${COPIED_TABLE}` });
+    return row?.['target'] ?? 'another ledger';
+  });
+
+/** Marks a ledger whose writer lock the caller has, or removes the mark: `target` is null. */
+export const writeCopied = (place: PostgresPlace, target: string | null): Promise<void> =>
+  withConnection(place, (send) =>
+    inTransaction(send, async () => {
+      await send({ text: `DROP TABLE IF EXISTS ${COPIED_TABLE}` });
+      if (target === null) return;
+      await send({ text: `CREATE TABLE ${COPIED_TABLE} (target) AS SELECT $1::text`, values: [target] });
+    }),
+  );
+
+async function withConnection<T>(place: PostgresPlace, work: (send: SendStatement) => Promise<T>): Promise<T> {
+  const client = await connect(place);
+  try {
+    await client.query('SET client_min_messages TO error');
+    return await work(sendOn(client));
+  } finally {
+    await client.end().catch(() => undefined);
   }
 }

@@ -22,15 +22,32 @@ import { unavailableError, writerReplacedError } from '../ledger/store-errors.js
 import type { QueryConfig } from 'pg';
 import type { ProcessIdentity } from '../../system/process-identity.js';
 import { createLruMap } from '../../system/lru-map.js';
-import { commitParameters, commitQuery, sharedCommitQuery, type CommitParameters } from './postgres-batch.js';
-import { asLedgerError, isServerAnswer, isTransient, type ReaderPool, type Row } from './postgres-connection.js';
-import { integrateAppends } from './postgres-integrate.js';
-import type { CaseContents, PostgresContents, SealedSnapshot } from './postgres-contents.js';
-import { eraseCase } from './postgres-erase-case.js';
-import { bindKeyFolder, proveCaseKeys } from './keys/postgres-key-proof.js';
+import {
+  commitParameters,
+  commitQuery,
+  integrateAppends,
+  sharedCommitQuery,
+  type CommitParameters,
+} from './postgres-batch.js';
+import { eraseCase } from './postgres-case-keys.js';
+import {
+  asLedgerError,
+  inTransaction,
+  isServerAnswer,
+  isTransient,
+  type ReaderPool,
+  type SendStatement,
+} from './postgres-connection.js';
+import {
+  bindKeyFolder,
+  proveCaseKeys,
+  type CaseContents,
+  type PostgresContents,
+  type SealedSnapshot,
+} from './postgres-contents.js';
 import type { PostgresReader } from './postgres-reader.js';
-import { integersOf } from './values/postgres-values.js';
-import { inTransaction, type LockMode, type SendStatement, type WriterSession } from './writer-session.js';
+import { integersOf, type Row } from './postgres-values.js';
+import type { LockMode, WriterSession } from './writer-session.js';
 
 /** The cases of this many trees are cached. */
 const TREES_MAX = 10_000;
@@ -75,31 +92,24 @@ export class PostgresWriter {
   }
 
   /** Starts a new epoch, which ends the epoch of every other writer. @returns the new epoch */
-  async beginEpoch(): Promise<number> {
-    this.#refuseFailed();
-    this.#parts.contents.keys.finishErasures();
-    this.#parts.contents.forget();
-    try {
-      this.#epoch = await this.#session.beginEpoch();
-      return this.#epoch;
-    } catch (cause) {
-      throw asLedgerError(cause, 'the ledger cannot be written');
-    }
+  beginEpoch(): Promise<number> {
+    return this.#begin(async () => (this.#epoch = await this.#session.beginEpoch()));
   }
 
   /** Joins as one of several workers. @returns the number of the new worker */
-  async join(identity: ProcessIdentity): Promise<number> {
+  join(identity: ProcessIdentity): Promise<number> {
+    return this.#begin(async () => {
+      const { worker_id, epoch } = await this.#session.joinAsWorker(identity);
+      this.#epoch = epoch;
+      return (this.#workerId = worker_id);
+    });
+  }
+
+  async #begin(work: () => Promise<number>): Promise<number> {
     this.#refuseFailed();
     this.#parts.contents.keys.finishErasures();
     this.#parts.contents.forget();
-    try {
-      const { worker_id, epoch } = await this.#session.joinAsWorker(identity);
-      this.#epoch = epoch;
-      this.#workerId = worker_id;
-      return worker_id;
-    } catch (cause) {
-      throw asLedgerError(cause, 'the ledger cannot be written');
-    }
+    return attempt('the ledger cannot be written', work);
   }
 
   /** Whether it is the only writer, or one of several workers. */
@@ -118,31 +128,19 @@ export class PostgresWriter {
   }
 
   /** Runs statements on the session: they fail if another worker has declared this one over. */
-  async exclusively<T>(work: (send: SendStatement) => Promise<T>): Promise<T> {
-    try {
-      return await this.#session.exclusively(work);
-    } catch (cause) {
-      throw asLedgerError(cause, 'the ledger cannot be written');
-    }
+  exclusively<T>(work: (send: SendStatement) => Promise<T>): Promise<T> {
+    return attempt('the ledger cannot be written', () => this.#session.exclusively(work));
   }
 
   /** See `SharedLedgerStore.lead`. */
-  async lead(): Promise<boolean> {
-    try {
-      return await this.#session.lead();
-    } catch (cause) {
-      throw asLedgerError(cause, 'the ledger cannot be written');
-    }
+  lead(): Promise<boolean> {
+    return attempt('the ledger cannot be written', () => this.#session.lead());
   }
 
   /** Clears a failure, once the session works. Nothing is committed before the next epoch. */
   async reopen(): Promise<void> {
     this.#session.leaveAsWorker();
-    try {
-      await this.#session.check();
-    } catch (cause) {
-      throw asLedgerError(cause, 'the ledger cannot be opened again');
-    }
+    await attempt('the ledger cannot be opened again', () => this.#session.check());
     this.#epoch = null;
     this.#failure = null;
     this.#isUnsure = false;
@@ -275,12 +273,10 @@ export class PostgresWriter {
       trees.map(({ tree_id }) => tree_id),
       trees.map(({ seq }) => seq),
     ];
-    try {
-      const [row] = await this.#session.exclusively((send) => send({ text: SAVE_RECORDS, values }));
-      if (row?.['saved'] === 't') return true;
-    } catch (cause) {
-      throw asLedgerError(cause, 'the run records were not written');
-    }
+    const [row] = await attempt('the run records were not written', () =>
+      this.#session.exclusively((send) => send({ text: SAVE_RECORDS, values })),
+    );
+    if (row?.['saved'] === 't') return true;
     throw writerReplacedError(`epoch ${String(this.#epoch)} is over`);
   }
 
@@ -289,11 +285,9 @@ export class PostgresWriter {
     this.#refuseFailed();
     // The key that is destroyed may be the only one by which an unnamed folder is recognized.
     await bindKeyFolder(this.#parts.pool, this.#parts.contents, false);
-    try {
-      return await this.#session.exclusively((send) => eraseCase(send, this.#parts.contents, erasure, this.#epoch));
-    } catch (cause) {
-      throw asLedgerError(cause, 'the case was not erased: try again');
-    }
+    return attempt('the case was not erased: try again', () =>
+      this.#session.exclusively((send) => eraseCase(send, this.#parts.contents, erasure, this.#epoch)),
+    );
   }
 
   close(): Promise<void> {
@@ -317,6 +311,15 @@ export class PostgresWriter {
   #refuseFailed(): void {
     if (this.#failure === null) return;
     throw unavailableError('a write failed before: reopen the ledger', this.#failure);
+  }
+}
+
+/** @throws the error of `work`, as an error of the ledger */
+async function attempt<T>(message: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    throw asLedgerError(cause, message);
   }
 }
 

@@ -13,13 +13,19 @@ import type { Client, QueryConfig } from 'pg';
 import { LedgerError } from '../../core/errors.js';
 import { unavailableError, writerReplacedError } from '../ledger/store-errors.js';
 import type { ProcessIdentity } from '../../system/process-identity.js';
-import { toParameters } from './values/array-literal.js';
-import { COPIED_TABLE, copiedError } from './copy/copied-ledger.js';
+import { toParameters, type Row } from './postgres-values.js';
 import { requireNewestFormat } from '../ledger/migrations.js';
-import { FORMAT_VERSION } from './formats/postgres-migrations.js';
-import { checkRotations, ROTATION_COLUMNS } from './workers/check-rotations.js';
+import { COPIED_TABLE, copiedError, FORMAT_VERSION } from './postgres-tables.js';
+import { checkRotations, ROTATION_COLUMNS } from './workers/postgres-rotation.js';
 import { WORKER_LOCK } from './postgres-schema.js';
-import { asLedgerError, connect, isServerAnswer, type PostgresPlace, type Row } from './postgres-connection.js';
+import {
+  asLedgerError,
+  connect,
+  inTransaction,
+  isServerAnswer,
+  type PostgresPlace,
+  type SendStatement,
+} from './postgres-connection.js';
 
 /** The first number of the advisory lock; the second is the table meta of the ledger. */
 const LOCK_CLASS = 0x54504b4c;
@@ -85,7 +91,7 @@ export class WriterSession {
     try {
       if (!(await tryLock(session, writerLock(place, mode)))) throw lockedError();
       // After the lock: a copy holds it until the ledger is marked as copied.
-      const [meta] = await sendOn(session, { text: READ_META });
+      const [meta] = await sendInSession(session, { text: READ_META });
       checkMeta(place, meta);
       return new WriterSession(place, session, mode);
     } catch (error) {
@@ -146,7 +152,7 @@ export class WriterSession {
       if (this.#closed) throw unavailableError('the ledger was closed');
       if (this.#session.isLost) await this.#restore();
       const session = this.#session;
-      return work((query) => sendOn(session, query));
+      return work((query) => sendInSession(session, query));
     });
     this.#last = run.catch(() => undefined);
     return run;
@@ -177,7 +183,7 @@ export class WriterSession {
     this.#closed = true;
     await this.#last;
     // The server would release it too, but only after the connection was closed here.
-    if (!this.#session.isLost) await sendOn(this.#session, { text: RELEASE_LOCKS }).catch(() => undefined);
+    if (!this.#session.isLost) await sendInSession(this.#session, { text: RELEASE_LOCKS }).catch(() => undefined);
     await endClient(this.#session);
   }
 
@@ -188,9 +194,9 @@ export class WriterSession {
     const former = this.#session;
     const session = await openSession(this.#place);
     try {
-      await sendOn(session, { text: END_SESSION, values: [former.pid, former.backend_start] });
+      await sendInSession(session, { text: END_SESSION, values: [former.pid, former.backend_start] });
       const isLocked = await tryLock(session, writerLock(this.#place, this.mode));
-      const [meta] = await sendOn(session, { text: READ_META });
+      const [meta] = await sendInSession(session, { text: READ_META });
       if (isLocked) checkMeta(this.#place, meta);
       if (!isLocked && this.#epoch === null) throw lockedError();
       if (!isLocked) throw writerReplacedError('another process holds the writer lock');
@@ -206,23 +212,6 @@ export class WriterSession {
     }
   }
 }
-
-/** Runs `work` in a transaction. @throws the error of `work`, with nothing committed, or the error of the driver */
-export async function inTransaction<T>(send: SendStatement, work: () => Promise<T>): Promise<T> {
-  await send({ text: 'BEGIN' });
-  let result: T;
-  try {
-    result = await work();
-  } catch (error) {
-    await send({ text: 'ROLLBACK' }).catch(() => undefined);
-    throw error;
-  }
-  await send({ text: 'COMMIT' });
-  return result;
-}
-
-/** Sends a statement. @throws the error of the driver */
-export type SendStatement = (query: QueryConfig) => Promise<readonly Row[]>;
 
 async function openSession(place: PostgresPlace): Promise<Session> {
   const client = await connect(place);
@@ -244,7 +233,7 @@ async function openSession(place: PostgresPlace): Promise<Session> {
   }
 }
 
-async function sendOn(session: Session, query: QueryConfig): Promise<readonly Row[]> {
+async function sendInSession(session: Session, query: QueryConfig): Promise<readonly Row[]> {
   try {
     return (await session.client.query<Row>({ ...query, values: toParameters(query.values ?? []) })).rows;
   } catch (error) {
@@ -259,7 +248,7 @@ const writerLock = ({ isAlone = false }: PostgresPlace, mode: LockMode): string 
   TRY_LOCK[isAlone ? 'exclusive' : mode];
 
 async function tryLock(session: Session, text: string, values: readonly string[] = []): Promise<boolean> {
-  const [row] = await sendOn(session, { text, values: [...values] });
+  const [row] = await sendInSession(session, { text, values: [...values] });
   return row?.['locked'] === 't';
 }
 
@@ -277,7 +266,7 @@ function checkMeta(place: PostgresPlace, meta: Row | undefined): void {
 /** @throws LedgerError LEDGER_CONFLICT if another worker has declared the worker over, or does so now */
 async function resumeWorker(session: Session, worker_id: string): Promise<void> {
   const isLocked = await tryLock(session, TRY_WORKER_LOCK, [worker_id]);
-  const [resumed] = await sendOn(session, { text: RESUME_WORKER, values: [worker_id] });
+  const [resumed] = await sendInSession(session, { text: RESUME_WORKER, values: [worker_id] });
   if (!isLocked || resumed === undefined) throw writerReplacedError(`worker ${worker_id} is over`);
 }
 

@@ -61,26 +61,16 @@ export function kysely(): KyselyModule {
 
 /** A builder that only compiles statements: the code that sends them must know the outcome of each COMMIT. */
 export function builderFor(name: SqlDialect): SqlBuilder {
-  const { Kysely } = kysely();
-  return new Kysely<AnyTables>({ dialect: name === 'sqlite' ? sqliteDialect() : postgresDialect() });
-}
-
-function sqliteDialect(): Dialect {
-  const { DummyDriver, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } = kysely();
-  return {
-    createAdapter: () => new SqliteAdapter(),
-    createDriver: () => new DummyDriver(),
-    createIntrospector: (db) => new SqliteIntrospector(db),
-    createQueryCompiler: () => new SqliteQueryCompiler(),
+  const module = kysely();
+  const [Adapter, Introspector, Compiler] =
+    name === 'sqlite'
+      ? [module.SqliteAdapter, module.SqliteIntrospector, module.SqliteQueryCompiler]
+      : [module.PostgresAdapter, module.PostgresIntrospector, module.PostgresQueryCompiler];
+  const dialect: Dialect = {
+    createAdapter: () => new Adapter(),
+    createDriver: () => new module.DummyDriver(),
+    createIntrospector: (db) => new Introspector(db),
+    createQueryCompiler: () => new Compiler(),
   };
-}
-
-function postgresDialect(): Dialect {
-  const { DummyDriver, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } = kysely();
-  return {
-    createAdapter: () => new PostgresAdapter(),
-    createDriver: () => new DummyDriver(),
-    createIntrospector: (db) => new PostgresIntrospector(db),
-    createQueryCompiler: () => new PostgresQueryCompiler(),
-  };
+  return new module.Kysely<AnyTables>({ dialect });
 }

@@ -5,7 +5,6 @@
 import type { CompiledQuery } from 'kysely';
 import type { TargetDefinition } from '../../core/contract/policy/catalogue.js';
 import type { EffectResult } from '../../core/contract/run/effect.js';
-import { LedgerError } from '../../core/errors.js';
 import type { LedgerRecords, RecordRead, RecordWrite } from '../../engine/ports/effects/records.js';
 import { runSteps, type SqlResult } from './sql-kysely.js';
 import { putRecord, readRecords, WRITTEN_RESULT, type RecordStorage } from './sql-records.js';
@@ -14,26 +13,9 @@ import { createSqliteExecutor } from './sqlite-backend.js';
 import { SqlStatements } from './sql-statements.js';
 import { tablesOf } from './sql-table.js';
 import { missingTables } from './sql-open-tables.js';
+import { notWriterError } from '../ledger/store-errors.js';
 import type { SqliteConnection } from '../sqlite/sqlite-binding.js';
-
-/** The part of the ledger's writer that records use. */
-export interface RecordTransaction {
-  /** Whether a write failed, so that this writer commits nothing more. */
-  isBroken(): boolean;
-  /**
-   * Runs `work` in its own transaction.
-   * @throws LedgerError LEDGER_UNAVAILABLE @throws InvariantError while rows are pending
-   */
-  runAlone(work: () => void): void;
-  /** Whether the transaction of the next commit is open. */
-  isBegun(): boolean;
-  /** Begins the transaction of the next commit. @returns false if it was open already */
-  begin(): boolean;
-  /** Rolls that transaction back. */
-  rollBack(): void;
-  /** Rolls it back, and prevents all further commits. */
-  fail(cause: unknown): void;
-}
+import type { SqliteWriter } from '../sqlite/sqlite-writer.js';
 
 interface PreparedRecords extends RecordStorage {
   readonly db: SqliteConnection;
@@ -43,46 +25,46 @@ interface PreparedRecords extends RecordStorage {
 /** The records of a ledger that is opened for writing. */
 export class SqliteLedgerRecords implements LedgerRecords {
   readonly #connection: () => SqliteConnection;
-  readonly #transaction: () => RecordTransaction | null;
+  readonly #writer: () => SqliteWriter | null;
   #prepared: PreparedRecords | null = null;
 
   /**
    * @param connection returns the open connection
-   * @param transaction returns the transaction of the writer, or null while the store is not the writer
+   * @param writer returns the writer, or null while the store is not the writer
    */
-  constructor(connection: () => SqliteConnection, transaction: () => RecordTransaction | null) {
+  constructor(connection: () => SqliteConnection, writer: () => SqliteWriter | null) {
     this.#connection = connection;
-    this.#transaction = transaction;
+    this.#writer = writer;
   }
 
   open(targets: readonly TargetDefinition[]): void {
     const tables = tablesOf(targets, 'own');
     if (tables.length === 0) return;
     const { statements, execute } = this.#prepare();
-    const transaction = this.#writerTransaction();
+    const writer = this.#requireWriter();
     // Checked first, outside a transaction: an invalid target must not end the writer.
     const missing = runSteps(missingTables(statements, tables), execute);
     if (missing.length === 0) return;
-    transaction.runAlone(() => {
+    writer.createTables(() => {
       for (const table of missing) execute(statements.createTable(table));
     });
   }
 
   write(write: RecordWrite): EffectResult {
-    const transaction = this.#writerTransaction();
-    if (transaction.isBroken()) return failedRecordResult('IO_ERROR', 'a write of the ledger failed before');
+    const writer = this.#requireWriter();
+    if (writer.isBroken) return failedRecordResult('IO_ERROR', 'a write of the ledger failed before');
     const { execute, ...place } = this.#prepare();
     let isFirst = false;
     try {
-      isFirst = transaction.begin();
+      isFirst = writer.beginRecords();
       this.#connection().exec('SAVEPOINT record');
       runSteps(putRecord(place, write), execute);
       this.#connection().exec('RELEASE record');
       return doneRecordResult(WRITTEN_RESULT);
     } catch (error) {
       // No other rows are pending, so the whole transaction is rolled back.
-      if (isFirst && isRowError(error)) transaction.rollBack();
-      else this.#rollBackRow(transaction, error);
+      if (isFirst && isRowError(error)) writer.discardRecords();
+      else this.#rollBackRow(writer, error);
       return recordFailureOf(error);
     }
   }
@@ -97,29 +79,29 @@ export class SqliteLedgerRecords implements LedgerRecords {
   }
 
   get dirty(): boolean {
-    return this.#transaction()?.isBegun() === true;
+    return this.#writer()?.hasRecords === true;
   }
 
   abandon(): void {
-    this.#transaction()?.rollBack();
+    this.#writer()?.discardRecords();
   }
 
   /** Rolls back only a refused row. After any other error the content of the transaction is unknown. */
-  #rollBackRow(transaction: RecordTransaction, error: unknown): void {
+  #rollBackRow(writer: SqliteWriter, error: unknown): void {
     try {
       if (!isRowError(error)) throw error;
       // Fails if SQLite has rolled back the whole transaction by itself, with other rows.
       this.#connection().exec('ROLLBACK TO record');
       this.#connection().exec('RELEASE record');
     } catch (cause) {
-      transaction.fail(cause);
+      writer.fail(cause);
     }
   }
 
-  #writerTransaction(): RecordTransaction {
-    const transaction = this.#transaction();
-    if (transaction !== null) return transaction;
-    throw new LedgerError({ code: 'LEDGER_CONFLICT', message: 'this store is not the writer: acquire it first' });
+  #requireWriter(): SqliteWriter {
+    const writer = this.#writer();
+    if (writer !== null) return writer;
+    throw notWriterError();
   }
 
   #prepare(): PreparedRecords {

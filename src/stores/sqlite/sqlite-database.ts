@@ -11,7 +11,7 @@ import { newestFormat, pendingMigrations, requireNewestFormat } from '../ledger/
 import { APPLICATION_ID, MIGRATIONS, OLD_APPLICATION_ID, PAGE_BYTES, type SqliteMigration } from './sqlite-schema.js';
 import { tamperedError } from '../ledger/store-errors.js';
 import { fsyncDirectorySync } from '../../system/files/fsync-directory.js';
-import { connectSqlite, type SqliteConnection, asLedgerError } from './sqlite-binding.js';
+import { connectSqlite, type SqliteConnection, asLedgerError, truncateWal } from './sqlite-binding.js';
 import { openUntouched, type UntouchedFile } from './untouched-file.js';
 import { lockWriter } from './writer-lock.js';
 
@@ -202,17 +202,17 @@ function removeProbe(probe: string): void {
  * Moves the WAL into the database file and flushes it, so that nothing depends on a flush that failed before.
  * @throws LedgerError LEDGER_UNAVAILABLE if that fails, or while a reader keeps a transaction open
  */
-export function truncateWal(db: SqliteConnection): void {
-  let busy: unknown;
+export function requireTruncatedWal(db: SqliteConnection): void {
+  let isTruncated: boolean;
   try {
-    [{ busy }] = db.pragma('wal_checkpoint(TRUNCATE)') as [{ readonly busy: number }];
+    isTruncated = truncateWal(db);
   } catch (cause) {
     throw asLedgerError(cause, 'the log of the ledger could not be moved into its database');
   }
-  if (busy !== 0)
-    throw ledgerUnavailableError(
-      'the WAL of the ledger cannot be truncated while a reader holds a transaction: close the reader, and try again',
-    );
+  if (isTruncated) return;
+  throw ledgerUnavailableError(
+    'the WAL of the ledger cannot be truncated while a reader holds a transaction: close the reader, and try again',
+  );
 }
 
 const ledgerUnavailableError = (message: string, cause?: unknown): LedgerError =>

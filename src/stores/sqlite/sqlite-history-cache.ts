@@ -2,18 +2,19 @@
 // and the writer does not wait for readers. A reader that cannot write this file caches in memory.
 
 import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
-import { LedgerError } from '../../core/errors.js';
+import { InvariantError, LedgerError } from '../../core/errors.js';
 import { errorCode } from '../../system/error-code.js';
 import { refuseSpecialFile } from '../../system/files/open-file.js';
 import type { EndedRuns, HistoryCache, ReplayPoint, HistorySnapshot } from '../../core/ledger/history-cache.js';
-import { connectSqlite, type SqliteConnection } from './sqlite-binding.js';
+import { connectSqlite, truncateWal, type SqliteConnection } from './sqlite-binding.js';
+import { openUntouched, type UntouchedFile } from './untouched-file.js';
 
 /** "TPKH". */
 const APPLICATION_ID = 0x54504b48;
 /** Increased whenever the cached data changes its form: a file of another format is discarded. */
 const FORMAT = 1;
 /** In ms: two readers may store the same replay point at the same time. */
-export const BUSY_MS = 2_000;
+const BUSY_MS = 2_000;
 
 const TABLES = `
 CREATE TABLE IF NOT EXISTS points (
@@ -36,11 +37,16 @@ PRAGMA application_id = ${APPLICATION_ID};
 PRAGMA user_version = ${FORMAT};
 `;
 
+const POINT =
+  'SELECT size, live, live_sha256, ended, ended_sha256 FROM points WHERE size <= ? ORDER BY size DESC LIMIT 1';
+const ENDED = 'SELECT size, ended, ended_sha256 FROM points WHERE size <= ? ORDER BY size';
+const SNAPSHOT = 'SELECT tree_id, size, text, sha256 FROM snapshots WHERE tree_id = ? AND size = ?';
+
 /** In place of a file name: a cache in memory. */
-export const IN_MEMORY = ':memory:';
+const IN_MEMORY = ':memory:';
 
 /** @throws if the file is not a history cache of this format */
-export function checkFormat(db: SqliteConnection): void {
+function checkFormat(db: SqliteConnection): void {
   const [application, format] = ['application_id', 'user_version'].map((name) => db.pragma(name, { simple: true }));
   if (application !== APPLICATION_ID || format !== FORMAT) throw new Error('another file');
 }
@@ -62,22 +68,18 @@ class SqliteHistoryCache implements HistoryCache {
   }
 
   point(size: number): Promise<ReplayPoint | null> {
-    const sql =
-      'SELECT size, live, live_sha256, ended, ended_sha256 FROM points WHERE size <= ? ORDER BY size DESC LIMIT 1';
     return this.#try((db) => {
       this.#wipes = wipesOf(db);
-      return (db.prepare(sql).get(size) as ReplayPoint | undefined) ?? null;
+      return (db.prepare(POINT).get(size) as ReplayPoint | undefined) ?? null;
     }, null);
   }
 
   ended(size: number): Promise<readonly EndedRuns[]> {
-    const sql = 'SELECT size, ended, ended_sha256 FROM points WHERE size <= ? ORDER BY size';
-    return this.#try((db) => db.prepare(sql).all(size) as EndedRuns[], []);
+    return this.#try((db) => db.prepare(ENDED).all(size) as EndedRuns[], []);
   }
 
   snapshot(tree_id: string, size: number): Promise<HistorySnapshot | null> {
-    const sql = 'SELECT tree_id, size, text, sha256 FROM snapshots WHERE tree_id = ? AND size = ?';
-    return this.#try((db) => (db.prepare(sql).get(tree_id, size) as HistorySnapshot | undefined) ?? null, null);
+    return this.#try((db) => (db.prepare(SNAPSHOT).get(tree_id, size) as HistorySnapshot | undefined) ?? null, null);
   }
 
   save(point: ReplayPoint, snapshots: readonly HistorySnapshot[], after: number): Promise<boolean> {
@@ -132,8 +134,7 @@ class SqliteHistoryCache implements HistoryCache {
       db.exec('BEGIN IMMEDIATE; UPDATE wipes SET no = no + 1; DELETE FROM points; DELETE FROM snapshots; COMMIT;');
       // Free pages of the file, and its WAL, still contain the deleted rows.
       db.exec('VACUUM');
-      const [checkpoint] = db.pragma('wal_checkpoint(TRUNCATE)') as { readonly busy: number }[];
-      if (checkpoint?.busy !== 0) throw new Error('a reader blocks the checkpoint');
+      if (!truncateWal(db)) throw new Error('a reader blocks the checkpoint');
     } finally {
       if (db.inTransaction) db.exec('ROLLBACK');
       db.pragma('synchronous = OFF');
@@ -213,4 +214,97 @@ function openInMemory(): SqliteConnection {
   const db = connectSqlite(IN_MEMORY);
   db.exec(TABLES);
   return db;
+}
+
+// The cache for a reader that changes nothing: it uses the replay points that a writer has stored in the file, and
+// stores its own in memory.
+
+/**
+ * The cache in `file`, if it exists.
+ * @param lockOf the path whose `.lock` file is locked by the process that writes the cache
+ */
+export const historyReader = (file: string, lockOf: string): HistoryCache => new HistoryReader(file, lockOf);
+
+class HistoryReader implements HistoryCache {
+  readonly #file: string;
+  readonly #lockOf: string;
+  /** Undefined before the first read; null if the file cannot be used. */
+  #stored: UntouchedFile | null | undefined = undefined;
+  readonly #own = sqliteHistoryCache(IN_MEMORY);
+
+  constructor(file: string, lockOf: string) {
+    this.#file = file;
+    this.#lockOf = lockOf;
+  }
+
+  async point(size: number): Promise<ReplayPoint | null> {
+    const own = await this.#own.point(size);
+    const [stored] = this.#read(POINT, [size]) as readonly ReplayPoint[];
+    return stored === undefined || (own !== null && own.size >= stored.size) ? own : stored;
+  }
+
+  async ended(size: number): Promise<readonly EndedRuns[]> {
+    const own = await this.#own.ended(size);
+    const stored = this.#read(ENDED, [size]) as readonly EndedRuns[];
+    const sizes = new Set(own.map((point) => point.size));
+    return [...stored.filter((point) => !sizes.has(point.size)), ...own].sort((a, b) => a.size - b.size);
+  }
+
+  async snapshot(tree_id: string, size: number): Promise<HistorySnapshot | null> {
+    const own = await this.#own.snapshot(tree_id, size);
+    const [stored] = this.#read(SNAPSHOT, [tree_id, size]) as readonly HistorySnapshot[];
+    return own ?? stored ?? null;
+  }
+
+  /** The previous point is in the file or in memory, so memory is not asked for it. */
+  async save(point: ReplayPoint, snapshots: readonly HistorySnapshot[], after: number): Promise<boolean> {
+    if (after > 0 && (await this.point(after))?.size !== after) return false;
+    return this.#own.save(point, snapshots, 0);
+  }
+
+  /** The file is not used any more, because what it contains was not usable. */
+  async clear(): Promise<void> {
+    await this.#leaveFile();
+    await this.#own.clear();
+  }
+
+  wipe(): Promise<void> {
+    return Promise.reject(new InvariantError('a reader does not erase anything'));
+  }
+
+  async close(): Promise<void> {
+    await this.#leaveFile();
+    await this.#own.close();
+  }
+
+  #leaveFile(): Promise<void> {
+    this.#stored?.db.close();
+    this.#stored = null;
+    return Promise.resolve();
+  }
+
+  /** A file that is missing, damaged, of another form or being changed has nothing for this reader. */
+  #read(sql: string, values: readonly unknown[]): readonly unknown[] {
+    try {
+      if (this.#stored === undefined) this.#stored = this.#open();
+      if (this.#stored === null) return [];
+      const rows = this.#stored.db.prepare(sql).all(...values);
+      if (this.#stored.isCurrent()) return rows;
+    } catch {
+      // Points are checked by their hashes, and the ledger alone suffices.
+    }
+    void this.#leaveFile();
+    return [];
+  }
+
+  /** Without a copy: the end of a WAL without a writer may be lost, as all of a cache. */
+  #open(): UntouchedFile {
+    return openUntouched(this.#file, configureReader, { lockOf: this.#lockOf, copyBytesMax: 0 });
+  }
+}
+
+function configureReader(db: SqliteConnection): void {
+  db.pragma('trusted_schema = OFF');
+  db.pragma('query_only = ON');
+  checkFormat(db);
 }

@@ -2,7 +2,7 @@
 // in memory, and the index tables follow in large, ordered steps (`SqliteIndexer`). A writer adds what it commits to
 // the tail; every other connection scans the rows that are new since its last read.
 
-import type { SqliteConnection, SqliteStatement } from './sqlite-binding.js';
+import { RowInserts, type SqliteConnection, type SqliteStatement } from './sqlite-binding.js';
 import { inputKey, keysOf, markIn, proposalKey, readMarks, type MarkIndexKey } from './sqlite-rows.js';
 import type { InputMark, MarkKey, ProposalMark } from '../../engine/ports/ledger/ledger-store.js';
 import { checkProposalId } from '../ledger/check-batch.js';
@@ -308,15 +308,15 @@ export const SLICES = 32;
 /** Index rows written for each new row, so that a stretch is finished before the next one is full. */
 const ROWS_PER_NEW_ROW = 2;
 
-/** Rows in one INSERT statement: for its rollback, each statement copies the pages that it changes. */
+/** Rows in one INSERT statement. */
 const STATEMENT_ROWS = 32;
 
-type IndexRow = readonly [table: IndexInserts, id: string, key: number | string, place: number];
+type IndexRow = readonly [table: RowInserts, id: string, key: number | string, place: number];
 
 export class SqliteIndexer {
   readonly #tail: SqliteTail;
-  readonly #blocks: IndexInserts;
-  readonly #marks: IndexInserts;
+  readonly #blocks: RowInserts;
+  readonly #marks: RowInserts;
   readonly #setIndexed: SqliteStatement;
   #unfinished: { readonly rows: Iterator<IndexRow, undefined>; readonly end: IndexPosition } | null = null;
   readonly #stretchRows: number;
@@ -325,8 +325,9 @@ export class SqliteIndexer {
   constructor(db: SqliteConnection, tail: SqliteTail, stretchRows: number) {
     this.#tail = tail;
     this.#stretchRows = stretchRows;
-    this.#blocks = new IndexInserts(db, 'tree_index');
-    this.#marks = new IndexInserts(db, 'mark_index');
+    // IGNORE: an earlier writer may have inserted a part of the stretch before it died.
+    this.#blocks = new RowInserts(db, 'INSERT OR IGNORE INTO tree_index', 3, STATEMENT_ROWS);
+    this.#marks = new RowInserts(db, 'INSERT OR IGNORE INTO mark_index', 3, STATEMENT_ROWS);
     this.#setIndexed = db.prepare('UPDATE meta SET blocks_indexed = ?, marks_indexed = ?');
   }
 
@@ -384,31 +385,5 @@ export class SqliteIndexer {
       for (const [name, mark_no] of names) yield [this.#marks, scope, name, mark_no];
     }
     return undefined;
-  }
-}
-
-/** Collects rows for an index and inserts several in one statement. */
-class IndexInserts {
-  readonly #one: SqliteStatement;
-  readonly #many: SqliteStatement;
-  #values: (string | number)[] = [];
-
-  constructor(db: SqliteConnection, table: 'tree_index' | 'mark_index') {
-    // IGNORE: an earlier writer may have inserted a part of the stretch before it died.
-    const insert = `INSERT OR IGNORE INTO ${table} VALUES (?, ?, ?)`;
-    this.#one = db.prepare(insert);
-    this.#many = db.prepare(insert + ', (?, ?, ?)'.repeat(STATEMENT_ROWS - 1));
-  }
-
-  add(id: string, key: number | string, place: number): void {
-    this.#values.push(id, key, place);
-    if (this.#values.length < 3 * STATEMENT_ROWS) return;
-    this.#many.run(this.#values);
-    this.#values = [];
-  }
-
-  flush(): void {
-    for (let at = 0; at < this.#values.length; at += 3) this.#one.run(this.#values.slice(at, at + 3));
-    this.#values = [];
   }
 }

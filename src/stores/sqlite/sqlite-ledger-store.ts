@@ -31,18 +31,16 @@ import type { ArchiveTable } from '../../engine/ports/ledger/archives.js';
 import type { CaseKeyTable } from '../../engine/ports/ledger/case-key-table.js';
 import type { LedgerRecords } from '../../engine/ports/effects/records.js';
 import type { EndedTree, RunRecordTable } from '../../engine/ports/ledger/run-record-table.js';
-import type { SqliteArchives } from './content/sqlite-archives.js';
-import { removeArchived } from './content/sqlite-remove-archived.js';
+import { removeArchived } from './content/sqlite-archives.js';
 import { sqliteCaseKeyTable } from './content/sqlite-case-key-table.js';
-import { type SqliteConnection, asLedgerError } from './sqlite-binding.js';
+import { asLedgerError } from './sqlite-binding.js';
 import type { BlockContent } from './sqlite-rows.js';
 import { createDatabase } from './sqlite-database.js';
 import { SqliteLedgerRecords } from '../records/sqlite-ledger-records.js';
 import { CaseKeys } from '../keys/case-keys.js';
 import { componentsOf, ledgerFile, type LedgerMedium, type SqliteComponents } from './sqlite-medium.js';
-import { readPages, type PageReader, type SqliteReader, type SqliteTrees } from './sqlite-reader.js';
+import { readPages, type PageReader } from './sqlite-reader.js';
 import { notWriterError, unavailableError } from '../ledger/store-errors.js';
-import type { SqliteRunRecords } from './sqlite-run-records.js';
 import type { SqliteMigration } from './sqlite-schema.js';
 import type { WriterLock } from './writer-lock.js';
 import { SqliteWriter } from './sqlite-writer.js';
@@ -123,54 +121,34 @@ export class SqliteLedgerStore implements LedgerStore {
     }
     // Records are durable, so a ledger in memory has none.
     const hasRecords = access === 'write' && storage !== null;
-    const transaction = () => this.#writerState?.writer?.records ?? null;
-    this.records = hasRecords ? new SqliteLedgerRecords(() => this.#db, transaction) : null;
-  }
-
-  get #db(): SqliteConnection {
-    return this.#parts.db;
-  }
-
-  get #reader(): SqliteReader {
-    return this.#parts.reader;
-  }
-
-  get #runRecords(): SqliteRunRecords {
-    return this.#parts.runRecords;
-  }
-
-  get #archives(): SqliteArchives {
-    return this.#parts.archives;
-  }
-
-  get #trees(): SqliteTrees {
-    return this.#parts.trees;
+    const writer = () => this.#writerState?.writer ?? null;
+    this.records = hasRecords ? new SqliteLedgerRecords(() => this.#parts.db, writer) : null;
   }
 
   readonly snapshots: SnapshotCache = {
-    load: (tree_id) => this.#attempt(() => this.#reader.snapshot(tree_id)),
+    load: (tree_id) => this.#attempt(() => this.#parts.reader.snapshot(tree_id)),
   };
 
   readonly runRecords: RunRecordTable = {
     unrecorded: () => this.#unrecordedTrees(),
-    save: (batch) => this.#attempt(() => this.#writer.writeDerived(() => this.#runRecords.save(batch))),
-    trees: () => this.#pages(0, (from) => this.#runRecords.trees(from)),
-    recorded: (tree_id) => this.#attempt(() => this.#runRecords.recorded(tree_id)),
-    load: (tree_id, run_id) => this.#attempt(() => this.#runRecords.load(tree_id, run_id)),
-    count: (tree_id) => this.#attempt(() => this.#runRecords.count(tree_id)),
+    save: (batch) => this.#attempt(() => this.#writer.writeDerived(() => this.#parts.runRecords.save(batch))),
+    trees: () => this.#pages(0, (from) => this.#parts.runRecords.trees(from)),
+    recorded: (tree_id) => this.#attempt(() => this.#parts.runRecords.recorded(tree_id)),
+    load: (tree_id, run_id) => this.#attempt(() => this.#parts.runRecords.load(tree_id, run_id)),
+    count: (tree_id) => this.#attempt(() => this.#parts.runRecords.count(tree_id)),
   };
 
   readonly archives: ArchiveTable = {
-    parts: () => this.#attempt(() => this.#archives.parts()),
-    tree: (tree_id) => this.#attempt(() => this.#archives.tree(tree_id)),
-    treeCount: () => this.#attempt(() => this.#archives.treeCount()),
-    hasCase: (case_id) => this.#attempt(() => this.#archives.hasCase(case_id)),
+    parts: () => this.#attempt(() => this.#parts.archives.parts()),
+    tree: (tree_id) => this.#attempt(() => this.#parts.archives.tree(tree_id)),
+    treeCount: () => this.#attempt(() => this.#parts.archives.treeCount()),
+    hasCase: (case_id) => this.#attempt(() => this.#parts.archives.hasCase(case_id)),
     remove: (removal) =>
-      this.#attempt(() => this.#writer.remove(removal.epoch, () => removeArchived(this.#db, removal))),
+      this.#attempt(() => this.#writer.remove(removal.epoch, () => removeArchived(this.#parts.db, removal))),
     tidy: () =>
       this.#attempt(() => {
         if (this.#writerState === null) throw notWriterError();
-        this.#medium.tidy(this.#db);
+        this.#medium.tidy(this.#parts.db);
       }),
   };
 
@@ -193,11 +171,11 @@ export class SqliteLedgerStore implements LedgerStore {
 
   reopen(): Promise<void> {
     return new Promise((resolve) => {
-      if (this.#writerState === null) throw this.#db.open ? notWriterError() : closedError();
+      if (this.#writerState === null) throw this.#parts.db.open ? notWriterError() : closedError();
       // While a disk is still full, the open connection can at least read. It is closed only if an earlier call failed.
-      if (this.#db.open) this.#medium.checkWritable();
+      if (this.#parts.db.open) this.#medium.checkWritable();
       this.#writerState = { lock: this.#writerState.lock, writer: null };
-      this.#parts = componentsOf(this.#medium, this.#medium.reconnect(this.#db));
+      this.#parts = componentsOf(this.#medium, this.#medium.reconnect(this.#parts.db));
       resolve();
     });
   }
@@ -212,20 +190,24 @@ export class SqliteLedgerStore implements LedgerStore {
   }
 
   head(): Promise<LogHead> {
-    return this.#attempt(() => this.#reader.head());
+    return this.#attempt(() => this.#parts.reader.head());
   }
 
   async *tree(tree_id: string, fromSeq = 0, options: CursorOptions = {}): AsyncIterable<StoredEntry> {
-    const start = await this.#attempt(() => this.#reader.treeStart(tree_id, fromSeq));
-    for await (const entry of this.#pages(start, (from, count) => this.#reader.tree(tree_id, from, count), options)) {
+    const start = await this.#attempt(() => this.#parts.reader.treeStart(tree_id, fromSeq));
+    for await (const entry of this.#pages(
+      start,
+      (from, count) => this.#parts.reader.tree(tree_id, from, count),
+      options,
+    )) {
       if (entry.seq >= fromSeq) yield entry;
     }
   }
 
   async *log(fromIndex?: number, options: CursorOptions = {}): AsyncIterable<StoredEntry> {
-    const first = fromIndex ?? (await this.#attempt(() => this.#archives.size()));
-    const start = await this.#attempt(() => this.#reader.logStart(first));
-    for await (const entry of this.#pages(start, (from, count) => this.#reader.log(from, count), options)) {
+    const first = fromIndex ?? (await this.#attempt(() => this.#parts.archives.size()));
+    const start = await this.#attempt(() => this.#parts.reader.logStart(first));
+    for await (const entry of this.#pages(start, (from, count) => this.#parts.reader.log(from, count), options)) {
       if (entry.log_index >= first) yield entry;
     }
   }
@@ -236,15 +218,15 @@ export class SqliteLedgerStore implements LedgerStore {
 
   integrate({ from }: Integration): Promise<boolean> {
     return this.#attempt(() => {
-      if (from !== this.#reader.head().size) return false;
+      if (from !== this.#parts.reader.head().size) return false;
       throw new InvariantError('nothing is pending: this store integrates in its commits');
     });
   }
 
   async *histories(places: readonly EntryPlace[]): AsyncGenerator<EntryWithContent> {
     for (const { tree_id, seq } of places) {
-      const start = await this.#attempt(() => this.#reader.treeStart(tree_id, seq));
-      for await (const read of this.#pages(start, (from, count) => this.#reader.history(tree_id, from, count))) {
+      const start = await this.#attempt(() => this.#parts.reader.treeStart(tree_id, seq));
+      for await (const read of this.#pages(start, (from, count) => this.#parts.reader.history(tree_id, from, count))) {
         const { entry, block } = read;
         if (entry.seq < seq) continue;
         yield { entry, artifacts: block.artifacts === null ? [] : await this.#artifactsAt(entry, block) };
@@ -253,27 +235,27 @@ export class SqliteLedgerStore implements LedgerStore {
   }
 
   trees({ from: start = 0, ...options }: TreeCursorOptions = {}): AsyncIterable<TreeSummary> {
-    return this.#pages(start, (from) => this.#reader.listTrees(from), options);
+    return this.#pages(start, (from) => this.#parts.reader.listTrees(from), options);
   }
 
   treesOf(case_id: string): Promise<readonly TreeSummary[]> {
-    return this.#attempt(() => this.#trees.ofCase(case_id));
+    return this.#attempt(() => this.#parts.trees.ofCase(case_id));
   }
 
   openTrees(): AsyncIterable<OpenTree> {
-    return this.#pages(0, (from) => this.#trees.openTrees(from));
+    return this.#pages(0, (from) => this.#parts.trees.openTrees(from));
   }
 
   async *#unrecordedTrees(): AsyncGenerator<EndedTree> {
-    const first = await this.#attempt(() => this.#runRecords.firstUnrecorded());
-    yield* this.#pages(first, (from) => this.#runRecords.unrecorded(from));
+    const first = await this.#attempt(() => this.#parts.runRecords.firstUnrecorded());
+    yield* this.#pages(first, (from) => this.#parts.runRecords.unrecorded(from));
   }
 
   artifactsOf(place: EntryPlace): Promise<readonly StoredArtifact[]> {
     return this.#attemptAsync(async () => {
-      const block = this.#reader.blockOf(place);
+      const block = this.#parts.reader.blockOf(place);
       if (block !== null) return this.#parts.artifacts.readOf(block, place.seq - block.seq);
-      this.#archives.refuseTree(place.tree_id);
+      this.#parts.archives.refuseTree(place.tree_id);
       return [];
     }, place.tree_id);
   }
@@ -286,7 +268,7 @@ export class SqliteLedgerStore implements LedgerStore {
     return this.#attemptAsync(async () => {
       while (this.#writerState?.writer?.indexArtifacts()) await nextTurn();
       const content = await this.#parts.artifacts.find(case_id, sha256);
-      if (content === null) this.#archives.refuseContent(case_id, sha256);
+      if (content === null) this.#parts.archives.refuseContent(case_id, sha256);
       return content;
     });
   }
@@ -302,7 +284,7 @@ export class SqliteLedgerStore implements LedgerStore {
   close(): Promise<void> {
     return new Promise((resolve) => {
       // Close before the lock is released: the next writer must not run while this connection can still write.
-      this.#db.close();
+      this.#parts.db.close();
       this.#writerState?.lock.release();
       this.#writerState = null;
       resolve();
@@ -338,7 +320,7 @@ export class SqliteLedgerStore implements LedgerStore {
   #refresh(): void {
     if (this.#parts.isCurrent()) return;
     const parts = componentsOf(this.#medium, this.#medium.connect());
-    this.#db.close();
+    this.#parts.db.close();
     this.#parts = parts;
   }
 
@@ -349,7 +331,7 @@ export class SqliteLedgerStore implements LedgerStore {
     const parts = this.#parts;
     try {
       const result = await work().catch((error: unknown) => {
-        if (tree_id !== undefined) this.#archives.refuseTree(tree_id);
+        if (tree_id !== undefined) this.#parts.archives.refuseTree(tree_id);
         throw error;
       });
       if (parts.isCurrent()) return result;
@@ -360,13 +342,13 @@ export class SqliteLedgerStore implements LedgerStore {
     return this.#attemptAsync(work, tree_id);
   }
 
-  #errorOf(cause: unknown, db = this.#db): unknown {
+  #errorOf(cause: unknown, db = this.#parts.db): unknown {
     if (!db.open) return closedError();
     return asLedgerError(cause, `${this.#medium.name} cannot be read`);
   }
 
   #refuseClosed(): void {
-    if (!this.#db.open) throw closedError();
+    if (!this.#parts.db.open) throw closedError();
   }
 
   #pages<Row>(start: number, read: PageReader<Row>, options?: CursorOptions): AsyncGenerator<Row> {

@@ -1,10 +1,9 @@
 // Where an SQLite ledger is stored, and the objects that work on a connection to it.
 
-import { SqliteArchives } from './content/sqlite-archives.js';
+import { SqliteArchives, sweepContents, vacuum } from './content/sqlite-archives.js';
 import { SqliteArtifacts, originOf, type ContentStorage } from './content/sqlite-artifacts.js';
-import { sweepContents, vacuum } from './content/sqlite-remove-archived.js';
 import { type SqliteConnection, asLedgerError } from './sqlite-binding.js';
-import { checkWritable, openDatabase, openUntouchedDatabase, truncateWal } from './sqlite-database.js';
+import { checkWritable, openDatabase, openUntouchedDatabase, requireTruncatedWal } from './sqlite-database.js';
 import { SqliteTail, SqliteMarkIndex } from './sqlite-index.js';
 import { SqliteReader, SqliteTrees } from './sqlite-reader.js';
 import type { SqliteMigration } from './sqlite-schema.js';
@@ -56,7 +55,7 @@ export function ledgerFile(
     reconnect: (db) => {
       db.close();
       const opened = connect();
-      truncateWal(opened.db);
+      requireTruncatedWal(opened.db);
       return opened;
     },
     lock: () => lockWriter(file),

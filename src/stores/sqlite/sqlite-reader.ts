@@ -112,14 +112,14 @@ export class SqliteReader {
     return { rows: rows.flatMap((block) => entriesOf(block).map((entry) => ({ entry, block }))), next };
   }
 
-  #blocks(tree_id: string, fromSeq: number, count: number): QueryPage<BlockRow & BlockContent> {
+  #blocks(tree_id: string, fromSeq: number, count: number): QueryPage<BlockRow> {
     this.#tail.refresh();
     const indexed = this.#tree.all(tree_id, this.#tail.start.log_index, fromSeq, count) as IndexedBlock[];
     const inTail = this.#tail.blocks(tree_id).filter(({ seq }) => seq >= fromSeq);
     const places = [...indexed, ...inTail].slice(0, count);
     const rows = places.map((place) => this.#blockAt(tree_id, place, this.#block));
     if (rows.length === 0) this.#archives.refuseTree(tree_id);
-    return { rows: rows as (BlockRow & BlockContent)[], next: nextAfter(places.at(-1)?.seq) };
+    return { rows: rows as BlockRow[], next: nextAfter(places.at(-1)?.seq) };
   }
 
   /** @throws LedgerError LEDGER_ARCHIVED; LEDGER_TAMPERED if the block is missing */
@@ -165,12 +165,6 @@ export class SqliteReader {
   firstIndex(tree_id: string): number | null {
     const inTail = this.#tail.blocks(tree_id)[0];
     return (this.#lastIndexed(tree_id, 0) ?? (inTail?.seq === 0 ? inTail : undefined))?.log_index ?? null;
-  }
-
-  /** The text of the first entry of a block. */
-  firstText(log_index: number): string {
-    const block = this.#block.get(log_index) as BlockRow | undefined;
-    return (block === undefined ? undefined : entriesOf(block)[0]?.text) ?? '';
   }
 
   /** The next trees that have entries. */

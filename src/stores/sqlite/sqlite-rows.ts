@@ -26,15 +26,18 @@ const NEWLINE = 0x0a;
 export type AttachedArtifactNumbers = ReadonlyMap<number, readonly number[]>;
 const NO_NUMBERS: AttachedArtifactNumbers = new Map();
 
-/** A block to be written. */
-export interface Block {
+/** The position of a block, and its attached artifacts. */
+export interface BlockContent {
   /** Of the first entry, like `seq`. */
   readonly log_index: number;
   readonly tree_id: string;
   readonly seq: number;
-  readonly count: number;
   /** JSON: the numbers of the attached artifacts, by the position of their entry in the block. Null for none. */
   readonly artifacts: string | null;
+}
+
+/** A block to be written. */
+export interface Block extends BlockContent {
   /** The entry types, separated by blanks. */
   readonly types: string;
   readonly leaf_hashes: Buffer;
@@ -43,20 +46,8 @@ export interface Block {
   readonly chars: number;
 }
 
-/** The position of a block, and its attached artifacts. */
-export interface BlockContent {
-  readonly log_index: number;
-  readonly tree_id: string;
-  readonly seq: number;
-  /** See `Block.artifacts`. */
-  readonly artifacts: string | null;
-}
-
 /** A block as read from the database; untrusted. */
-export interface BlockRow {
-  readonly log_index: number;
-  readonly tree_id: string;
-  readonly seq: number;
+export interface BlockRow extends BlockContent {
   readonly types: string;
   readonly leaf_hashes: Buffer;
   /** Not decoded yet: see `textsOf`. */
@@ -98,7 +89,6 @@ export function blocksOf(
       log_index: log_index + begin,
       tree_id,
       seq: from + begin,
-      count: end - begin,
       artifacts: attached.size === 0 ? null : artifactsText(attached, begin, end),
       types,
       leaf_hashes: hashes.subarray(begin * HASH_BYTES, end * HASH_BYTES),

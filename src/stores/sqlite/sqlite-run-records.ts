@@ -3,7 +3,7 @@
 
 import type { RecordedTree } from '../../core/ledger/readable-ledger.js';
 import type { EndedTree, RecordBatch } from '../../engine/ports/ledger/run-record-table.js';
-import type { SqliteConnection, SqliteStatement } from './sqlite-binding.js';
+import type { SqliteConnection } from './sqlite-binding.js';
 import { readMarks } from './sqlite-rows.js';
 import type { QueryPage } from './sqlite-reader.js';
 
@@ -11,38 +11,18 @@ import type { QueryPage } from './sqlite-reader.js';
 const PAGE_MARKS = 1_024;
 const PAGE_TREES = 1_024;
 
-interface RunRecordStatements {
-  readonly last: SqliteStatement;
-  readonly ended: SqliteStatement;
-  readonly lastMark: SqliteStatement;
-  readonly recorded: SqliteStatement;
-  readonly trees: SqliteStatement;
-  readonly load: SqliteStatement;
-  readonly count: SqliteStatement;
-}
-
-interface RunRecordInserts {
-  readonly record: SqliteStatement;
-  readonly tree: SqliteStatement;
-}
-
 /** The tables of run records on one connection. */
 export class SqliteRunRecords {
   readonly #db: SqliteConnection;
-  #reads: RunRecordStatements | null = null;
-  #writes: RunRecordInserts | null = null;
+  #prepared: ReturnType<typeof prepareRunRecordStatements> | null = null;
 
   constructor(db: SqliteConnection) {
     this.#db = db;
   }
 
   /** Prepared by the first use: a ledger whose derived tables are damaged can still be read and verified. */
-  get #statements(): RunRecordStatements {
-    return (this.#reads ??= prepareRunRecordStatements(this.#db));
-  }
-
-  get #inserts(): RunRecordInserts {
-    return (this.#writes ??= prepareRunRecordInserts(this.#db));
+  get #statements(): ReturnType<typeof prepareRunRecordStatements> {
+    return (this.#prepared ??= prepareRunRecordStatements(this.#db));
   }
 
   /** The first row of marks that may end a tree without records. */
@@ -64,9 +44,9 @@ export class SqliteRunRecords {
 
   /** Writes within the open transaction. */
   save({ records, trees }: RecordBatch): void {
-    const { record, tree } = this.#inserts;
-    for (const { tree_id, run_id, text } of records) record.run(tree_id, run_id, text);
-    for (const { tree_id, place, seq } of trees) tree.run(tree_id, place, seq);
+    const { addRecord, addTree } = this.#statements;
+    for (const { tree_id, run_id, text } of records) addRecord.run(tree_id, run_id, text);
+    for (const { tree_id, place, seq } of trees) addTree.run(tree_id, place, seq);
   }
 
   trees(from: number): QueryPage<RecordedTree> {
@@ -91,7 +71,7 @@ export class SqliteRunRecords {
   }
 }
 
-const prepareRunRecordStatements = (db: SqliteConnection): RunRecordStatements => ({
+const prepareRunRecordStatements = (db: SqliteConnection) => ({
   last: db.prepare('SELECT mark_no FROM recorded_trees ORDER BY rowid DESC LIMIT 1').pluck(),
   // The ended trees are the last member of a row: see `marksText`.
   ended: db.prepare(
@@ -105,12 +85,9 @@ const prepareRunRecordStatements = (db: SqliteConnection): RunRecordStatements =
   ),
   load: db.prepare('SELECT record FROM run_records WHERE tree_id = ? AND run_id = ?').pluck(),
   count: db.prepare('SELECT count(*) FROM run_records WHERE tree_id = ?').pluck(),
-});
-
-const prepareRunRecordInserts = (db: SqliteConnection): RunRecordInserts => ({
-  record: db.prepare(
+  addRecord: db.prepare(
     `INSERT INTO run_records VALUES (?, ?, ?)
      ON CONFLICT (tree_id, run_id) DO UPDATE SET record = excluded.record`,
   ),
-  tree: db.prepare('INSERT INTO recorded_trees VALUES (?, ?, ?)'),
+  addTree: db.prepare('INSERT INTO recorded_trees VALUES (?, ?, ?)'),
 });

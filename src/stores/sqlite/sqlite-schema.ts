@@ -13,7 +13,7 @@
 // `trees` has one row for each tree, keyed by the log index of its first entry: its case, whether it has ended, and the
 // recovery hint of an open tree. So neither a start nor a query by case reads every tree.
 //
-// Rows are deleted only when the beginning of the log is in an archive file (sqlite-remove-archived.ts). `archives`
+// Rows are deleted only when the beginning of the log is in an archive file (content/sqlite-archives.ts). `archives`
 // stores the size from which the blocks continue. `archived_trees` and `archived_cases` store which trees and cases
 // were archived.
 

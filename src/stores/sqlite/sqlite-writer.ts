@@ -19,12 +19,11 @@ import type {
   ErasureResult,
   Erasure,
   LogHead,
-  StoredSnapshot,
   TreeAppend,
 } from '../../engine/ports/ledger/ledger-store.js';
 import { checkBatch, integrateBatch, type IntegratedBatch } from '../ledger/check-batch.js';
 import { errorCode } from '../../system/error-code.js';
-import { bindKeyFolder, proveCaseKeys } from './content/sqlite-artifacts.js';
+import { bindKeyFolder, eraseCaseContent, proveCaseKeys } from './content/sqlite-artifacts.js';
 import {
   BlockText,
   blocksOf,
@@ -41,8 +40,6 @@ import { requireFormat } from './sqlite-database.js';
 import { MIGRATIONS, type SqliteMigration } from './sqlite-schema.js';
 import type { SqliteReader } from './sqlite-reader.js';
 import type { SqliteComponents } from './sqlite-medium.js';
-import { eraseCaseContent } from './content/sqlite-erase-content.js';
-import type { RecordTransaction } from '../records/sqlite-ledger-records.js';
 import { createLruMap, type LruMap } from '../../system/lru-map.js';
 import { writerReplacedError, unavailableError } from '../ledger/store-errors.js';
 
@@ -99,7 +96,7 @@ export class SqliteWriter {
    */
   beginEpoch(): number {
     const { db, artifacts, tail, markIndex, reader } = this.#parts;
-    this.#discardRecords();
+    this.discardRecords();
     markIndex.isOnlyWriter = false;
     // Outside of the transaction, for its own error. A migration needs the writer lock, which this process has.
     requireFormat(db, this.#migrations);
@@ -122,7 +119,7 @@ export class SqliteWriter {
   commit(batch: Batch): CommitResult {
     const fit = this.#check(batch);
     if (fit !== 'next') {
-      this.#discardRecords();
+      this.discardRecords();
       if (fit === 'other' || this.#isEpochOver(batch.epoch))
         throw writerReplacedError('its epoch is over, or a tree has other entries');
       return presentResult(batch, this.#head, this.#parts.reader);
@@ -138,7 +135,7 @@ export class SqliteWriter {
 
   /** Runs `work`, which deletes rows, in its own transaction, and starts a new epoch. @returns the new epoch */
   remove(epoch: number, work: () => void): number {
-    this.#discardRecords();
+    this.discardRecords();
     if (this.#transact(() => (this.#isEpochOver(epoch) ? 'over' : work())) === 'over')
       throw writerReplacedError(`epoch ${epoch} is over`);
     return this.beginEpoch();
@@ -165,7 +162,7 @@ export class SqliteWriter {
     } catch (cause) {
       this.#rollBack();
       // After a disk error, or with the transaction still open, the content of the disk is unknown (W2).
-      if (errorCode(cause).startsWith('SQLITE_IOERR') || this.#parts.db.inTransaction) this.#fail(cause);
+      if (errorCode(cause).startsWith('SQLITE_IOERR') || this.#parts.db.inTransaction) this.fail(cause);
       throw cause;
     }
   }
@@ -182,27 +179,53 @@ export class SqliteWriter {
     return work(this.#parts, (part) => this.writeDerived(part));
   }
 
-  /** The transaction that the records in the ledger's own database take part in. */
-  readonly records: RecordTransaction = {
-    isBroken: () => this.#failure !== null,
-    runAlone: (work) => {
-      if (this.#hasBegun) throw new InvariantError('tables of records cannot be made while rows of some wait');
-      this.#transact(work);
-    },
-    isBegun: () => this.#hasBegun,
-    begin: () => {
-      if (this.#hasBegun) return false;
-      this.#begin.run();
-      this.#hasBegun = true;
-      return true;
-    },
-    rollBack: () => {
-      this.#discardRecords();
-    },
-    fail: (cause) => {
-      this.#fail(cause);
-    },
-  };
+  // Records in the ledger's own database take part in the transaction of the next batch (W5).
+
+  /** Whether a write failed, so that this writer commits nothing more. */
+  get isBroken(): boolean {
+    return this.#failure !== null;
+  }
+
+  /** Whether the transaction of the next batch is open, with rows of records. */
+  get hasRecords(): boolean {
+    return this.#hasBegun;
+  }
+
+  /**
+   * Creates tables of records in a transaction of its own.
+   * @throws LedgerError LEDGER_UNAVAILABLE @throws InvariantError while rows are pending
+   */
+  createTables(work: () => void): void {
+    if (this.#hasBegun) throw new InvariantError('tables of records cannot be made while rows of some wait');
+    this.#transact(work);
+  }
+
+  /** Begins the transaction of the next batch. @returns false if it was open already */
+  beginRecords(): boolean {
+    if (this.#hasBegun) return false;
+    this.#begin.run();
+    this.#hasBegun = true;
+    return true;
+  }
+
+  /** Rolls that transaction back. */
+  discardRecords(): void {
+    if (!this.#hasBegun) return;
+    try {
+      this.#rollback.run();
+      this.#hasBegun = false;
+    } catch (cause) {
+      this.fail(cause);
+    }
+  }
+
+  /** Rolls back, and prevents all further commits. */
+  fail(cause: unknown): void {
+    this.#failure = cause;
+    this.#rollBack();
+    this.#parts.tail.forget();
+    this.#parts.markIndex.isOnlyWriter = false;
+  }
 
   /** @returns how the batch fits the ledger @throws InvariantError, LedgerError, after rolling back rows of records */
   #check(batch: Batch): BatchFit {
@@ -213,7 +236,7 @@ export class SqliteWriter {
       if (fit === 'next') proveCaseKeys(this.#parts, batch);
       return fit;
     } catch (error) {
-      this.#discardRecords();
+      this.discardRecords();
       throw error;
     }
   }
@@ -233,25 +256,8 @@ export class SqliteWriter {
       this.#hasBegun = false;
       return result;
     } catch (cause) {
-      this.#fail(cause);
+      this.fail(cause);
       throw unavailableError('the ledger could not be written: nothing of this was acknowledged', cause);
-    }
-  }
-
-  #fail(cause: unknown): void {
-    this.#failure = cause;
-    this.#rollBack();
-    this.#parts.tail.forget();
-    this.#parts.markIndex.isOnlyWriter = false;
-  }
-
-  #discardRecords(): void {
-    if (!this.#hasBegun) return;
-    try {
-      this.#rollback.run();
-      this.#hasBegun = false;
-    } catch (cause) {
-      this.#fail(cause);
     }
   }
 
@@ -282,17 +288,13 @@ export class SqliteWriter {
         blocks.push(block);
       }
       this.#treeLengths.set(append.tree_id, append.from + append.entries.length);
-      const { opened, ended, recoveryHint } = append;
+      const { opened, ended, recoveryHint, snapshot } = append;
       if (opened !== null || ended || recoveryHint !== null) this.#parts.trees.write(append, begin);
-      if (append.snapshot !== null) this.#writeSnapshot(append.snapshot);
+      if (snapshot !== null) this.#saveSnapshot.run(snapshot.tree_id, snapshot.seq, snapshot.mac, snapshot.text);
     }
     const marks = batchMarksOf(batch);
     const keys = marks === null ? [] : this.#writeMarks(marks);
     return { integrated, blocks, marks: keys, indexed: this.#catchUp.advance(blocks.length + keys.length) };
-  }
-
-  #writeSnapshot({ tree_id, seq, mac, text }: StoredSnapshot): void {
-    this.#saveSnapshot.run(tree_id, seq, mac, text);
   }
 
   #treeLength(tree_id: string): number {

@@ -83,8 +83,10 @@ function open(
   }
 }
 
-function connect(path: string, configure: (db: SqliteConnection) => void): SqliteConnection {
-  const db = connectSqlite(path, { readonly: true, fileMustExist: true, timeout: BUSY_MS });
+const connect = (path: string, configure: (db: SqliteConnection) => void): SqliteConnection =>
+  configured(connectSqlite(path, { readonly: true, fileMustExist: true, timeout: BUSY_MS }), configure);
+
+function configured(db: SqliteConnection, configure: (db: SqliteConnection) => void): SqliteConnection {
   try {
     configure(db);
     return db;
@@ -139,13 +141,7 @@ function openImmutable(
     if (errorCode(error) !== 'SQLITE_CANTOPEN') throw error;
     return openCopy(file, configure, copyBytesMax);
   }
-  try {
-    configure(db);
-    return db;
-  } catch (error) {
-    db.close();
-    throw error;
-  }
+  return configured(db, configure);
 }
 
 /**

@@ -5,19 +5,12 @@ import { CaseKeys, caseCipher } from '../../../src/stores/keys/case-keys.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
 import { notePrivateKey, noteSigner } from '../../../src/core/ledger/proof/signed-note.js';
 import { createErasureSeal } from '../../../src/home/ledger-key.js';
-import { ledgerFolder, type LedgerFolder } from '../sqlite/sqlite-harness.js';
+import { ledgerFolder, thrownBy, type LedgerFolder } from '../sqlite/sqlite-harness.js';
 
 const TEXT = Buffer.from('what somebody has said');
 const HASH = Buffer.from(sha256(TEXT), 'hex');
 const ERASURE = { at: '2026-01-01T00:00:00.000Z', by: 'a person' };
 const tampered = expect.objectContaining({ code: 'LEDGER_TAMPERED' });
-const thrownBy = (work: () => unknown): unknown => {
-  try {
-    return work();
-  } catch (error) {
-    return error;
-  }
-};
 
 describe('the cipher of a case', () => {
   const [one, other] = [caseCipher(Buffer.alloc(32, 1)), caseCipher(Buffer.alloc(32, 2))];

@@ -9,20 +9,13 @@ import { resignErasures } from '../../../src/stores/keys/erasure-list.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
 import { notePrivateKey, noteSigner } from '../../../src/core/ledger/proof/signed-note.js';
 import { createErasureSeal } from '../../../src/home/ledger-key.js';
-import { ledgerFolder, type LedgerFolder } from '../sqlite/sqlite-harness.js';
+import { ledgerFolder, thrownBy, type LedgerFolder } from '../sqlite/sqlite-harness.js';
 
 const TEXT = Buffer.from('what somebody has said');
 const HASH = Buffer.from(sha256(TEXT), 'hex');
 const BY = { at: '2026-01-01T00:00:00.000Z', by: 'a person', role: 'operator' };
 const tampered = (message: string) =>
   expect.objectContaining({ code: 'LEDGER_TAMPERED', message: expect.stringContaining(message) });
-const thrownBy = (work: () => unknown): unknown => {
-  try {
-    return work();
-  } catch (error) {
-    return error;
-  }
-};
 
 describe('a replaced key of a case', () => {
   const signer = noteSigner(notePrivateKey('test/log', Buffer.alloc(32, 7))!)!;

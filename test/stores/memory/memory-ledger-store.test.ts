@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { memoryStore } from '../../../src/index.js';
 import type { LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';
-import { all, audited, opening, scribeOf } from '../../fixtures/entries.js';
+import { all, opening, scribeOf } from '../../fixtures/entries.js';
 import { ForwardingStore } from '../../fixtures/forwarding-store.js';
 import { A, code, mark, stepOf } from '../ledger/ledger-bench.js';
 import { ledgerStoreContract } from '../ledger/ledger-store.contract.js';
@@ -58,16 +58,5 @@ describe('the store in memory', () => {
     expect(scribe.epoch).toBeGreaterThan(epoch);
     await scribe.write(store, stepOf(A), { proposals: [mark(2)] });
     expect(await all(store.log())).toHaveLength(10);
-  });
-
-  test('a closed store answers no call, and can be closed again', async () => {
-    const store = memoryStore();
-    const scribe = await scribeOf(store);
-    await scribe.write(store, [opening(A), audited(A)]);
-    await store.close();
-    await store.close();
-    for (const call of [() => store.acquire(), () => store.reopen(), () => store.head(), () => all(store.log())]) {
-      await expect(call()).rejects.toEqual(code('LEDGER_UNAVAILABLE'));
-    }
   });
 });

@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { sendOn } from '../../../src/stores/postgres/postgres-connection.js';
 import { openHeadTable } from '../../../src/stores/postgres/workers/postgres-head-table.js';
 import { createPostgresStore } from '../../../src/stores/postgres/postgres-ledger-store.js';
 import type { HeadSeal } from '../../../src/engine/ports/ledger/ledger-store.js';
@@ -33,7 +34,7 @@ const headAt = (size: number) => ({ size, root: sha256(String(size)) });
     await server?.stop();
     await other?.stop();
   });
-  const open = (isReader = false) => openHeadTable(url, client, isReader);
+  const open = (isReader = false) => openHeadTable(url, sendOn(client), isReader);
   const empty = () => execute(url, 'TRUNCATE turnpike_heads.heads');
 
   test('a reader makes no table, and several workers make it once', async () => {
@@ -91,7 +92,7 @@ const headAt = (size: number) => ({ size, root: sha256(String(size)) });
     );
     const narrow = new URL(url);
     narrow.username = 'user_of_heads';
-    const table = await openHeadTable(narrow.href, client, false);
+    const table = await openHeadTable(narrow.href, sendOn(client), false);
     const heads = table.open({ ledger: () => LEDGER, worker: 'a' }, seal);
     await heads.write(headAt(7));
     await heads.close();
@@ -155,7 +156,9 @@ const headAt = (size: number) => ({ size, root: sha256(String(size)) });
       const secret = new URL(url);
       secret.password = 'hidden-secret';
       for (const isReader of [false, true]) {
-        const opening: unknown = await openHeadTable(secret.href, client, isReader).catch((error: unknown) => error);
+        const opening: unknown = await openHeadTable(secret.href, sendOn(client), isReader).catch(
+          (error: unknown) => error,
+        );
         expect(opening).toMatchObject({
           code: 'LEDGER_UNAVAILABLE',
           message: expect.stringMatching(/^the database of heads cannot be used.*start it, or correct its URL/),

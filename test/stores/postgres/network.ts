@@ -10,16 +10,14 @@ export type Loss =
   /** The commit stays in the network until `release`. */
   | 'of time';
 
-/** The name of the prepared statement: it is in the message that executes it. */
-const COMMIT = 'turnpike_commit\0';
-
 export class Network {
   loss: Loss = 'none';
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   readonly #late: (() => void)[] = [];
 
-  constructor(port: number) {
+  /** @param commit what the message of a commit contains: by default, the name of its prepared statement */
+  constructor(port: number, commit = 'turnpike_commit\0') {
     this.#server = createServer((near) => {
       const far = connect(port, '127.0.0.1');
       const cut = () => {
@@ -33,15 +31,15 @@ export class Network {
       far.on('close', cut);
       // The server does not learn at once that a client behind a lost network has gone.
       near.on('close', () => this.#late.length === 0 && far.destroy());
-      this.#forward(near, far, cut);
+      this.#forward(near, far, commit, cut);
     });
   }
 
-  #forward(near: Socket, far: Socket, cut: () => void): void {
+  #forward(near: Socket, far: Socket, commit: string, cut: () => void): void {
     let isCommit = false;
     near.on('data', (bytes) => {
       if (this.loss === 'of everything') return;
-      isCommit = bytes.includes(COMMIT);
+      isCommit = bytes.includes(commit);
       if (isCommit && this.loss === 'of the commit') cut();
       else if (isCommit && this.loss === 'of time') this.#late.push(() => far.write(bytes));
       else far.write(bytes);

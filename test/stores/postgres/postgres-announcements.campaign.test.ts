@@ -1,11 +1,7 @@
 // What workers on PostgreSQL learn of each other: who integrates, what was integrated, and that a database fell back.
 
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { ephemeralKey } from '../../../src/stores/keys/session-key.js';
-import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
 import { createPostgresStore, openPostgresStore } from '../../../src/stores/postgres/index.js';
-import { winstonLog } from '../../../src/system/winston-log.js';
-import { sharedEngine } from '../../../src/engine/shared.js';
 import type { TreeEngine } from '../../../src/engine/tree-engine.js';
 import { FOLLOWER_MS, LEADER_IDLE_MS } from '../../../src/engine/writers/log-leader.js';
 import type { ExternalHeadStore } from '../../../src/engine/ports/ledger/ledger-store.js';
@@ -14,7 +10,7 @@ import { ManualClock } from '../../fixtures/manual-clock.js';
 import { startPostgres } from '../../fixtures/postgres.js';
 import { think, World, type EngineHarness } from '../../engine/tree-engine.conformance.js';
 import { start, submit } from '../../engine/start-tree.js';
-import { ledgerPlace, type LedgerPlace } from './postgres-harness.js';
+import { ledgerPlace, startWorker, type LedgerPlace } from './postgres-harness.js';
 
 const server = await startPostgres({ isDurable: true });
 afterAll(() => server?.stop());
@@ -44,19 +40,8 @@ interface Worker {
   async function open(): Promise<Worker> {
     const store = await openPostgresStore(place);
     const world = new World();
-    const externalHeadStore = memoryHeadStore(await store.head());
-    const engine = sharedEngine({
-      store,
-      externalHeadStore,
-      clock,
-      log: winstonLog('silent'),
-      effects: world,
-      secrets: ephemeralKey(),
-      listeners: world.listeners,
-      defer: (task) => void setImmediate(task),
-    });
-    await engine.start();
-    const worker = { engine, store, world, externalHeadStore };
+    const started = await startWorker(store, { clock, effects: world, listeners: world.listeners });
+    const worker = { ...started, store, world };
     workers.push(worker);
     return worker;
   }

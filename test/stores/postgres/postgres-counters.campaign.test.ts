@@ -1,14 +1,10 @@
 // Counters that three workers change at once, over a real PostgreSQL.
 
 import { afterAll, describe, expect, test } from '@jest/globals';
-import { ephemeralKey } from '../../../src/stores/keys/session-key.js';
-import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
 import { createPostgresStore, openPostgresStore } from '../../../src/stores/postgres/index.js';
 import { systemClock } from '../../../src/system/system-clock.js';
-import { winstonLog } from '../../../src/system/winston-log.js';
 import { artifactRef, type Artifact } from '../../../src/core/contract/artifact-ref.js';
 import type { Entry } from '../../../src/core/contract/run/entry.js';
-import { sharedEngine } from '../../../src/engine/shared.js';
 import type { TreeEngine } from '../../../src/engine/tree-engine.js';
 import type { SharedLedgerStore } from '../../../src/engine/ports/ledger/shared-store.js';
 import { COUNTED_WRITES, WRITES_PER_MINUTE } from '../../features/conditions/counters/counted-writes.js';
@@ -16,7 +12,7 @@ import { recount } from '../../features/conditions/counters/recount.js';
 import { start } from '../../engine/start-tree.js';
 import { startPostgres } from '../../fixtures/postgres.js';
 import { ABSENT, proposal } from '../../fixtures/tree.js';
-import { ledgerPlace, type LedgerPlace } from './postgres-harness.js';
+import { ledgerPlace, startWorker, type LedgerPlace } from './postgres-harness.js';
 import '../../fixtures/conditions.js';
 import { LOCAL_EFFECTS } from '../../fixtures/local-effects.js';
 
@@ -36,11 +32,8 @@ class Workers {
     await (await createPostgresStore(place)).close();
     for (let worker = 0; worker < WORKERS; worker += 1) {
       const store = await openPostgresStore(place);
-      const engine = sharedEngine({
-        store,
-        externalHeadStore: memoryHeadStore(await store.head()),
+      const { engine } = await startWorker(store, {
         clock: systemClock(),
-        log: winstonLog('silent'),
         effects: {
           ...LOCAL_EFFECTS,
           gather: ({ paths }) => ({ paths: paths.map(() => ABSENT), usage: { bytes: 0, files: 0 } }),
@@ -53,10 +46,7 @@ class Workers {
           },
           settle: () => ({ status: 'failed', cause: 'INTERRUPTED' }),
         },
-        secrets: ephemeralKey(),
-        defer: (task) => void setImmediate(task),
       });
-      await engine.start();
       this.#engines.push(engine);
       this.#stores.push(store);
     }

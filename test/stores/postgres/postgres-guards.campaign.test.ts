@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createPostgresStore, openPostgresStore } from '../../../src/stores/postgres/postgres-ledger-store.js';
-import { FORMAT_VERSION } from '../../../src/stores/postgres/formats/postgres-migrations.js';
+import { FORMAT_VERSION } from '../../../src/stores/postgres/postgres-tables.js';
 import { APPEND_ONLY_TABLES, ERASABLE_TABLES } from '../../../src/stores/postgres/postgres-schema.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
 import { requireContent } from '../../../src/core/ledger/require-content.js';

@@ -3,10 +3,16 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
+import { ephemeralKey } from '../../../src/stores/keys/session-key.js';
+import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
 import { createPostgresStore, openPostgresStore } from '../../../src/stores/postgres/postgres-ledger-store.js';
 import type { PostgresStoreOptions } from '../../../src/stores/postgres/postgres-ledger-store.js';
 import { Sequencer } from '../../../src/engine/sequencer.js';
-import type { LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';
+import { sharedEngine } from '../../../src/engine/shared.js';
+import type { EngineParts, TreeEngine } from '../../../src/engine/tree-engine.js';
+import type { ExternalHeadStore, LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';
+import type { SharedLedgerStore } from '../../../src/engine/ports/ledger/shared-store.js';
+import { winstonLog } from '../../../src/system/winston-log.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 import type { LedgerUnderTest } from '../ledger/ledger-bench.js';
 
@@ -57,6 +63,24 @@ export function ledgerPlace(url: string): LedgerPlace {
 export const END_WRITER = `SELECT pg_terminate_backend(pid, 5000) FROM pg_locks
   WHERE locktype = 'advisory' AND granted AND objid = 'meta'::regclass::oid`;
 
+/** The engine of one worker on a store, started. */
+export async function startWorker(
+  store: SharedLedgerStore,
+  parts: Pick<EngineParts, 'clock' | 'effects'> & Partial<EngineParts>,
+): Promise<{ readonly engine: TreeEngine; readonly externalHeadStore: ExternalHeadStore }> {
+  const externalHeadStore = memoryHeadStore(await store.head());
+  const engine = sharedEngine({
+    store,
+    externalHeadStore,
+    log: winstonLog('silent'),
+    secrets: ephemeralKey(),
+    defer: (task) => void setImmediate(task),
+    ...parts,
+  });
+  await engine.start();
+  return { engine, externalHeadStore };
+}
+
 /** Makes the insertion of a block fail. */
 export const BREAK_INSERT = `CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS
   $$ BEGIN RAISE EXCEPTION 'broken' USING ERRCODE = '53100'; END $$;
@@ -78,7 +102,7 @@ export class PostgresLedgerUnderTest implements LedgerUnderTest {
   readonly #breakage: string;
   readonly #removals: Promise<unknown>[];
   #before: Promise<unknown>;
-  #writer: LazyStore | null = null;
+  #writer: LedgerStore | null = null;
 
   constructor(url: string, breakage: string, removals: Promise<unknown>[]) {
     this.#place = ledgerPlace(url);
@@ -101,20 +125,21 @@ export class PostgresLedgerUnderTest implements LedgerUnderTest {
   #open(readOnly: boolean): LedgerStore {
     const opening = this.#before.then(() => openPostgresStore({ ...this.#place, readOnly }));
     opening.catch(() => undefined);
-    const store: LazyStore = new LazyStore(async () => {
+    const lazy = lazyStore(async () => {
       await this.#before;
       return opening;
     });
-    const acquire = store.acquire;
-    store.acquire = async () => {
-      const epoch = await acquire();
-      this.#writer = store;
-      return epoch;
-    };
-    const close = store.close;
-    store.close = async () => {
-      if (this.#writer === store) this.#writer = null;
-      await close();
+    const store: LedgerStore = {
+      ...lazy,
+      acquire: async () => {
+        const epoch = await lazy.acquire();
+        this.#writer = store;
+        return epoch;
+      },
+      close: async () => {
+        if (this.#writer === store) this.#writer = null;
+        await lazy.close();
+      },
     };
     return store;
   }
@@ -124,53 +149,43 @@ export class PostgresLedgerUnderTest implements LedgerUnderTest {
   }
 }
 
-/** A store that is opened while its first call waits. */
-class LazyStore implements LedgerStore {
-  readonly #opened: () => Promise<LedgerStore>;
+type Members = Readonly<Record<string, (...args: readonly unknown[]) => unknown>>;
 
-  constructor(opened: () => Promise<LedgerStore>) {
-    this.#opened = opened;
-  }
-
-  readonly records = null;
-  acquire: LedgerStore['acquire'] = async () => (await this.#opened()).acquire();
-  reopen: LedgerStore['reopen'] = async () => (await this.#opened()).reopen();
-  commit: LedgerStore['commit'] = async (batch) => (await this.#opened()).commit(batch);
-  head: LedgerStore['head'] = async () => (await this.#opened()).head();
-  pending: LedgerStore['pending'] = async (limit) => (await this.#opened()).pending(limit);
-  integrate: LedgerStore['integrate'] = async (integration) => (await this.#opened()).integrate(integration);
-  treesOf: LedgerStore['treesOf'] = async (case_id) => (await this.#opened()).treesOf(case_id);
-  artifactsOf: LedgerStore['artifactsOf'] = async (place) => (await this.#opened()).artifactsOf(place);
-  artifact: LedgerStore['artifact'] = async (case_id, hash) => (await this.#opened()).artifact(case_id, hash);
-  marks: LedgerStore['marks'] = async (keys) => (await this.#opened()).marks(keys);
-  erase: LedgerStore['erase'] = async (erasure) => (await this.#opened()).erase(erasure);
-  close: LedgerStore['close'] = async () => (await this.#opened()).close();
-  log: LedgerStore['log'] = (...args) => this.#each((store) => store.log(...args));
-  tree: LedgerStore['tree'] = (...args) => this.#each((store) => store.tree(...args));
-  histories: LedgerStore['histories'] = (places) => this.#each((store) => store.histories(places));
-  trees: LedgerStore['trees'] = (...args) => this.#each((store) => store.trees(...args));
-  openTrees: LedgerStore['openTrees'] = () => this.#each((store) => store.openTrees());
-  readonly snapshots: LedgerStore['snapshots'] = {
-    load: async (tree_id) => (await this.#opened()).snapshots.load(tree_id),
+/** Members that wait for what has them. @param listed those that return a list */
+function lazyMembers<T extends object>(
+  opened: () => Promise<T>,
+  asked: readonly (keyof T & string)[],
+  listed: readonly (keyof T & string)[] = [],
+): T {
+  const membersOf = async (): Promise<Members> => (await opened()) as unknown as Members;
+  const list = async function* (name: string, args: readonly unknown[]): AsyncGenerator {
+    yield* (await membersOf())[name]?.(...args) as AsyncIterable<unknown>;
   };
-  readonly runRecords: LedgerStore['runRecords'] = {
-    unrecorded: () => this.#each((store) => store.runRecords.unrecorded()),
-    save: async (batch) => (await this.#opened()).runRecords.save(batch),
-    trees: () => this.#each((store) => store.runRecords.trees()),
-    recorded: async (tree_id) => (await this.#opened()).runRecords.recorded(tree_id),
-    load: async (tree_id, run_id) => (await this.#opened()).runRecords.load(tree_id, run_id),
-    count: async (tree_id) => (await this.#opened()).runRecords.count(tree_id),
-  };
-  readonly archives: LedgerStore['archives'] = {
-    parts: async () => (await this.#opened()).archives.parts(),
-    tree: async (tree_id) => (await this.#opened()).archives.tree(tree_id),
-    treeCount: async () => (await this.#opened()).archives.treeCount(),
-    hasCase: async (case_id) => (await this.#opened()).archives.hasCase(case_id),
-    remove: async (removal) => (await this.#opened()).archives.remove(removal),
-    tidy: async () => (await this.#opened()).archives.tidy(),
-  };
-
-  async *#each<T>(list: (store: LedgerStore) => AsyncIterable<T>): AsyncGenerator<T> {
-    yield* list(await this.#opened());
-  }
+  return Object.fromEntries([
+    ...asked.map((name) => [name, async (...args: readonly unknown[]) => (await membersOf())[name]?.(...args)]),
+    ...listed.map((name) => [name, (...args: readonly unknown[]) => list(name, args)]),
+  ]) as T;
 }
+
+/** A store that is opened while its first call waits. */
+const lazyStore = (opened: () => Promise<LedgerStore>): LedgerStore => ({
+  ...lazyMembers(
+    opened,
+    [
+      ...(['acquire', 'reopen', 'commit', 'head', 'pending', 'integrate', 'treesOf'] as const),
+      ...(['artifactsOf', 'artifact', 'marks', 'erase', 'close'] as const),
+    ],
+    ['log', 'tree', 'histories', 'trees', 'openTrees'],
+  ),
+  records: null,
+  snapshots: lazyMembers(async () => (await opened()).snapshots, ['load']),
+  runRecords: lazyMembers(
+    async () => (await opened()).runRecords,
+    ['save', 'recorded', 'load', 'count'],
+    ['unrecorded', 'trees'],
+  ),
+  archives: lazyMembers(
+    async () => (await opened()).archives,
+    ['parts', 'tree', 'treeCount', 'hasCase', 'remove', 'tidy'],
+  ),
+});

@@ -3,7 +3,7 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { openPostgresCluster } from '../../../src/stores/postgres/cluster/postgres-cluster.js';
 import { createPostgresStore, openPostgresStore } from '../../../src/stores/postgres/postgres-ledger-store.js';
-import { MIGRATIONS, type PostgresMigration } from '../../../src/stores/postgres/formats/postgres-migrations.js';
+import { MIGRATIONS, type PostgresMigration } from '../../../src/stores/postgres/postgres-tables.js';
 import { openTurnpike, winstonLog, type Turnpike } from '../../../src/index.js';
 import type { LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { join } from 'node:path';
@@ -21,8 +21,8 @@ afterAll(() => server?.stop());
 const SECOND: PostgresMigration = {
   from: 1,
   to: 2,
-  apply: async (client) => {
-    await client.query({ text: 'CREATE TABLE planted AS SELECT tree_id FROM blocks' });
+  apply: async (send) => {
+    await send({ text: 'CREATE TABLE planted AS SELECT tree_id FROM blocks' });
   },
 };
 const PLANTED = [...MIGRATIONS, SECOND];
@@ -31,9 +31,9 @@ const FAILING: readonly PostgresMigration[] = [
   ...MIGRATIONS,
   {
     ...SECOND,
-    apply: async (client) => {
-      await SECOND.apply(client);
-      await client.query({ text: 'CREATE TABLE planted (x integer)' });
+    apply: async (send) => {
+      await SECOND.apply(send);
+      await send({ text: 'CREATE TABLE planted (x integer)' });
     },
   },
 ];

@@ -3,14 +3,10 @@
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { ephemeralKey } from '../../../src/stores/keys/session-key.js';
-import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
 import { createPostgresStore, openPostgresStore } from '../../../src/stores/postgres/index.js';
 import { openSandbox } from '../../../src/sandbox/files/file-sandbox.js';
 import { systemClock } from '../../../src/system/system-clock.js';
-import { winstonLog } from '../../../src/system/winston-log.js';
 import { artifactRef, type Artifact } from '../../../src/core/contract/artifact-ref.js';
-import { sharedEngine } from '../../../src/engine/shared.js';
 import type { TreeEngine } from '../../../src/engine/tree-engine.js';
 import type { SharedBatch, SharedLedgerStore } from '../../../src/engine/ports/ledger/shared-store.js';
 import { startPostgres } from '../../fixtures/postgres.js';
@@ -19,7 +15,7 @@ import { tempFolder } from '../../fixtures/temp-folder.js';
 import { editedPolicy, proposal } from '../../fixtures/tree.js';
 import { Random } from '../../simulation/random.js';
 import { start } from '../../engine/start-tree.js';
-import { ledgerPlace } from './postgres-harness.js';
+import { ledgerPlace, startWorker } from './postgres-harness.js';
 import { LOCAL_EFFECTS } from '../../fixtures/local-effects.js';
 
 const BYTES_MAX = 1_000;
@@ -57,11 +53,8 @@ class Hammer {
     for (let worker = 0; worker < WORKERS; worker += 1) {
       const store = plant(await openPostgresStore(place));
       const sandbox = openSandbox({ root: this.#root });
-      const engine = sharedEngine({
-        store,
-        externalHeadStore: memoryHeadStore(await store.head()),
+      const { engine } = await startWorker(store, {
         clock: systemClock(),
-        log: winstonLog('silent'),
         effects: {
           ...LOCAL_EFFECTS,
           gather: (request) => sandbox.gather(request),
@@ -71,10 +64,7 @@ class Hammer {
           settle: (effect) => sandbox.settle(effect),
           forgetUsage: (case_id) => sandbox.forget(case_id),
         },
-        secrets: ephemeralKey(),
-        defer: (task) => void setImmediate(task),
       });
-      await engine.start();
       this.#engines.push(engine);
       this.#stores.push(store);
     }

@@ -1,17 +1,13 @@
 // Several workers of one ledger in PostgreSQL: the engine's guarantees for each, and what holds between them.
 
 import { afterAll, describe, test } from '@jest/globals';
-import { ephemeralKey } from '../../../src/stores/keys/session-key.js';
-import { memoryHeadStore } from '../../../src/stores/memory/memory-head-store.js';
 import { createPostgresStore, openPostgresStore } from '../../../src/stores/postgres/index.js';
-import { winstonLog } from '../../../src/system/winston-log.js';
-import { sharedEngine } from '../../../src/engine/shared.js';
 import { treeEngineConformance, World } from '../../engine/tree-engine.conformance.js';
 import { workersConformance, type Cluster, type SharedHarness } from '../../engine/workers.conformance.js';
 import { FaultySharedStore } from '../../fixtures/faulty-shared-store.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { startPostgres } from '../../fixtures/postgres.js';
-import { ledgerPlace, type LedgerPlace } from './postgres-harness.js';
+import { ledgerPlace, startWorker, type LedgerPlace } from './postgres-harness.js';
 
 const server = await startPostgres({ isDurable: true });
 
@@ -27,18 +23,7 @@ const DEAD = 'UPDATE workers SET over_at = coalesce(over_at, now()), is_dead = t
 async function openWorker(place: LedgerPlace, clock: ManualClock): Promise<SharedHarness> {
   const store = new FaultySharedStore(await openPostgresStore(place));
   const world = new World();
-  const externalHeadStore = memoryHeadStore(await store.head());
-  const engine = sharedEngine({
-    store,
-    externalHeadStore,
-    clock,
-    log: winstonLog('silent'),
-    effects: world,
-    secrets: ephemeralKey(),
-    listeners: world.listeners,
-    defer: (task) => void setImmediate(task),
-  });
-  await engine.start();
+  const { engine, externalHeadStore } = await startWorker(store, { clock, effects: world, listeners: world.listeners });
   return {
     engine,
     store,

@@ -1,6 +1,5 @@
 // PostgreSQL over a failing network, and with concurrent clients: every reported outcome must be true.
 
-import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { sqlDatabase } from '../../../src/stores/records/sql-database.js';
@@ -8,53 +7,10 @@ import type { RecordDatabase } from '../../../src/engine/ports/effects/records.j
 import { startPostgres } from '../../fixtures/postgres.js';
 import { A, code, DONE, failedWith, NOTES, postgresUnderTest, readOf, recordsOf } from './sql-harness.js';
 import { writeOf, type ElsewhereUnderTest } from './sql-harness.js';
+import { Network } from '../postgres/network.js';
 
 const server = await startPostgres();
 const UNKNOWN = { status: 'unknown' };
-
-type Loss = 'none' | 'of the commit' | 'of its answer' | 'of everything';
-
-/** A network between us and the server. It loses data with the connection, or silently. */
-class Network {
-  loss: Loss = 'none';
-  readonly #server: Server;
-  readonly #sockets = new Set<Socket>();
-
-  constructor(port: number) {
-    this.#server = createServer((near) => {
-      const far = connect(port, '127.0.0.1');
-      const cut = () => {
-        near.destroy();
-        far.destroy();
-      };
-      for (const socket of [near, far]) {
-        this.#sockets.add(socket);
-        socket.on('error', cut).on('close', cut);
-      }
-      let commits = false;
-      near.on('data', (bytes) => {
-        if (this.loss === 'of everything') return;
-        commits = bytes.includes('COMMIT\0');
-        if (commits && this.loss === 'of the commit') cut();
-        else far.write(bytes);
-      });
-      far.on('data', (bytes) => {
-        if (commits && this.loss === 'of its answer') cut();
-        else near.write(bytes);
-      });
-    });
-  }
-
-  async port(): Promise<number> {
-    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
-    return (this.#server.address() as AddressInfo).port;
-  }
-
-  close(): void {
-    this.#server.close();
-    for (const socket of this.#sockets) socket.destroy();
-  }
-}
 
 afterAll(() => server?.stop());
 
@@ -70,7 +26,7 @@ afterAll(() => server?.stop());
     return database;
   };
   const behind = async (): Promise<{ network: Network; database: RecordDatabase }> => {
-    const network = new Network(Number(new URL(records.url).port));
+    const network = new Network(Number(new URL(records.url).port), 'COMMIT\0');
     const url = new URL(records.url);
     url.port = String(await network.port());
     const database = sqlDatabase({ url: `${url.href}&query_timeout=1500` });

@@ -37,3 +37,21 @@ export const dropGuards = (db: Database.Database): void => {
   const triggers = db.prepare(`SELECT name FROM sqlite_schema WHERE type = 'trigger'`).pluck().all() as string[];
   for (const name of triggers) db.exec(`DROP TRIGGER ${name}`);
 };
+
+/** Changes the tables of a closed ledger as another program can that restores the triggers. */
+export const withoutGuards = (file: string, work: (db: Database.Database) => void): void =>
+  withDatabase(file, (db) => {
+    const guards = db.prepare(`SELECT sql FROM sqlite_schema WHERE type = 'trigger'`).pluck().all() as string[];
+    dropGuards(db);
+    work(db);
+    for (const sql of guards) db.exec(sql);
+  });
+
+/** The error of `work`, or its result. */
+export function thrownBy(work: () => unknown): unknown {
+  try {
+    return work();
+  } catch (error) {
+    return error;
+  }
+}

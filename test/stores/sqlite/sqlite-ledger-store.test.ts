@@ -20,17 +20,10 @@ import { all, answered, audited, content, opening, Scribe, scribeOf, step, treeI
 import { failedCommitContract } from '../ledger/failed-commit.contract.js';
 import type { LedgerUnderTest } from '../ledger/ledger-bench.js';
 import { ledgerStoreContract } from '../ledger/ledger-store.contract.js';
-import { dropGuards, ledgerFolder, withDatabase, type LedgerFolder } from './sqlite-harness.js';
+import { dropGuards, ledgerFolder, thrownBy, withDatabase, type LedgerFolder } from './sqlite-harness.js';
 
 const A = treeId(1);
 const code = (name: string) => expect.objectContaining({ code: name });
-const thrownBy = (work: () => unknown): unknown => {
-  try {
-    return work();
-  } catch (error) {
-    return error;
-  }
-};
 
 /** A foreign trigger makes an insert fail; a deferred foreign key makes the COMMIT fail. */
 const BREAK_INSERT = `CREATE TRIGGER breakage BEFORE INSERT ON blocks BEGIN SELECT RAISE(ABORT, 'broken'); END`;

@@ -63,14 +63,14 @@ export async function openCopySource(location: LedgerLocation): Promise<OpenCopy
 /** The name of the copy of a ledger whose writer lock the caller has; null if it was not copied. */
 async function readMark({ paths, postgres }: LedgerLocation): Promise<string | null> {
   if (postgres === null) return readCopiedMark(paths.home);
-  const { readCopied } = await import('../../../stores/postgres/copy/copied-ledger.js');
+  const { readCopied } = await import('../../../stores/postgres/postgres-tables.js');
   return readCopied({ ...postgres, readOnly: false });
 }
 
 /** See `OpenCopySource.mark`. */
 async function writeMark({ paths, postgres }: LedgerLocation, target: string | null): Promise<void> {
   if (postgres !== null) {
-    const { writeCopied } = await import('../../../stores/postgres/copy/copied-ledger.js');
+    const { writeCopied } = await import('../../../stores/postgres/postgres-tables.js');
     await writeCopied({ ...postgres, readOnly: false }, target);
   } else if (target === null) await removeCopiedMark(paths.home);
   else writeCopiedMark(paths.home, target);

@@ -5,7 +5,7 @@ import { relative, resolve } from 'node:path';
 import { gitPolicySource } from '../../../home/policy/git-policy-source.js';
 import { hasIdentities, identitiesSource, policySource } from '../../../home/policy/home-policy.js';
 import { sqliteHistoryCache } from '../../../stores/sqlite/sqlite-history-cache.js';
-import { historyReader } from '../../../stores/sqlite/sqlite-history-reader.js';
+import { historyReader } from '../../../stores/sqlite/sqlite-history-cache.js';
 import { folderLockOf } from '../../../stores/sqlite/writer-lock.js';
 import {
   createCatalogue,

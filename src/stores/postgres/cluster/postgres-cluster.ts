@@ -10,20 +10,14 @@ import type {
 } from '../../../engine/ports/ledger/cluster.js';
 import { tamperedError } from '../../ledger/store-errors.js';
 import { ownIdentity } from '../../../system/process-identity.js';
-import { checkSchemaName, ReaderPool, type PostgresPlace, type Row } from '../postgres-connection.js';
-import { refuseOldTables } from '../formats/postgres-format.js';
+import { checkSchemaName, ReaderPool, type PostgresPlace } from '../postgres-connection.js';
+import { hasLedgerTables } from '../postgres-tables.js';
 import { WORKER_LOCK } from '../postgres-schema.js';
-import { ROTATION_COLUMNS } from '../workers/check-rotations.js';
-import { integerOf, textOf } from '../values/postgres-values.js';
+import { ROTATION_COLUMNS } from '../workers/postgres-rotation.js';
+import { integerOf, textOf, type Row } from '../postgres-values.js';
 
 /** Where the ledger is. */
-export interface PostgresClusterOptions {
-  readonly url: string;
-  /** @default 'turnpike' */
-  readonly schema?: string;
-  /** @default false */
-  readonly readOnly?: boolean;
-}
+export type PostgresClusterOptions = Pick<PostgresPlace, 'url'> & Partial<Pick<PostgresPlace, 'schema' | 'readOnly'>>;
 
 /** Opens the list of workers. Nothing is sent before the first call. @throws UsageError for an invalid schema name */
 export function openPostgresCluster({
@@ -85,7 +79,7 @@ class PostgresCluster implements ClusterDirectory {
   readonly #pool: ReaderPool;
   readonly #schema: string;
   /** Whether the tables have the format of this version or another one is only read once. */
-  #checked: Promise<void> | null = null;
+  #checked: Promise<unknown> | null = null;
 
   constructor(place: PostgresPlace) {
     this.#pool = new ReaderPool(place);
@@ -93,7 +87,7 @@ class PostgresCluster implements ClusterDirectory {
   }
 
   async #read(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
-    this.#checked ??= refuseOldTables((query, given) => this.#pool.read(query, given), this.#schema);
+    this.#checked ??= hasLedgerTables((query) => this.#pool.read(query.text, query.values), this.#schema);
     try {
       await this.#checked;
     } catch (error) {

@@ -13,23 +13,22 @@ import type {
   LedgerCopySource,
 } from '../../../engine/ports/ledger/ledger-copy.js';
 import type { LogStore } from '../../../engine/ports/ledger/log-store.js';
-import { isKnownDead } from '../../../system/process-identity.js';
 import type { CaseKeys } from '../../keys/case-keys.js';
 import { tamperedError } from '../../ledger/store-errors.js';
 import {
   asLedgerError,
   connect,
   ReaderPool,
+  statementOf,
   type NamedStatement,
   type PostgresPlace,
-  type Row,
 } from '../postgres-connection.js';
 import { CONTENT_COLUMNS, storedBytesOf } from '../postgres-contents.js';
-import { integrateAppends } from '../postgres-integrate.js';
+import { integrateAppends } from '../postgres-batch.js';
 import { markOfRow } from '../postgres-marks.js';
-import { LOG_PAGE, PostgresReader } from '../postgres-reader.js';
-import { toParameters } from '../values/array-literal.js';
-import { hexOf, integerOf, integersOf, textOf } from '../values/postgres-values.js';
+import { attachedContents, LOG_PAGE, PostgresReader } from '../postgres-reader.js';
+import { hashesOf, hexOf, integerOf, textOf, toParameters, type Row } from '../postgres-values.js';
+import { isProcessDead } from '../workers/postgres-leases.js';
 
 const PAGE_BLOCKS = 256;
 /** Bytes of text, or of contents, after which a page ends. */
@@ -62,13 +61,7 @@ class PostgresCopySource implements LedgerCopySource {
   /** A start of the copy would take an effect for interrupted that a worker may still perform. */
   async findObstacle(): Promise<string | null> {
     for (const row of await this.#pool.read(EFFECTS)) {
-      const what = 'a worker';
-      const identity = {
-        host: textOf(row, 'host', what),
-        pid: integerOf(row, 'pid', what),
-        started: textOf(row, 'started', what),
-      };
-      if (row['is_dead'] === 't' || isKnownDead(identity)) continue;
+      if (row['is_dead'] === 't' || isProcessDead(row)) continue;
       return (
         `a worker that may only be cut off has an unfinished effect of ${row['run_id'] ?? 'a run'}: ` +
         'start a worker once, so that it settles the effect, stop it, and copy then'
@@ -165,17 +158,14 @@ const toRecord = (row: Row): CopiedEnd['records'][number] => ({
 
 function toCopiedBlock(row: Row): CopiedBlock {
   const what = `the block at ${row['log_index'] ?? 'no log index'}`;
-  const places = integersOf(row, 'artifact_entries', what);
-  const numbers = integersOf(row, 'artifact_nos', what);
-  if (places.length !== numbers.length) throw tamperedError(`${what} does not name the entries of its contents`);
   return {
     tree_id: textOf(row, 'tree_id', what),
     seq: integerOf(row, 'seq', what),
     log_index: integerOf(row, 'log_index', what),
     types: textOf(row, 'types', what),
     texts: textOf(row, 'texts', what),
-    leaf_hashes: hexOf(row, 'leaf_hashes', what).match(/.{1,64}/g) ?? [],
-    contents: places.map((entry, at) => ({ entry, no: numbers[at] ?? 0 })),
+    leaf_hashes: hashesOf(row, 'leaf_hashes', what),
+    contents: attachedContents(row, what),
   };
 }
 
@@ -274,8 +264,7 @@ class SnapshotReader extends ReaderPool {
   }
 
   override async send(statement: string | NamedStatement, values: readonly unknown[]): Promise<readonly Row[]> {
-    const query = typeof statement === 'string' ? { text: statement } : statement;
-    return (await this.#client.query<Row>({ ...query, values: toParameters(values) })).rows;
+    return (await this.#client.query<Row>({ ...statementOf(statement), values: toParameters(values) })).rows;
   }
 
   override async close(): Promise<void> {

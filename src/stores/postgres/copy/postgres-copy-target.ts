@@ -13,26 +13,27 @@ import type {
 import type { LogHead } from '../../../core/ledger/readable-ledger.js';
 import type { CaseKeys } from '../../keys/case-keys.js';
 import { unavailableError } from '../../ledger/store-errors.js';
-import { ByteColumn } from '../values/byte-column.js';
-import { checkServer } from '../check-server.js';
+import { ByteColumn, type Row } from '../postgres-values.js';
 import { recordArray, type CommitRecord } from '../commit-records.js';
 import {
   asLedgerError,
   checkSchemaName,
+  checkServer,
   connect,
+  inTransaction,
+  sendOn,
   type PostgresPlace,
-  type Queryable,
-  type Row,
+  type SendStatement,
 } from '../postgres-connection.js';
 import { markRow } from '../postgres-marks.js';
-import { COPY_TABLE, createTablesIn, findCopySource } from '../postgres-tables.js';
-import { inTransaction, WriterSession, type SendStatement } from '../writer-session.js';
+import { COPY_TABLE, createTablesIn, findCopySource, hasTables, TABLES } from '../postgres-tables.js';
+import { WriterSession } from '../writer-session.js';
 
 const HASH_BYTES = 32;
 const PAGE_CASES = 4_096;
 
 export interface PostgresCopyTargetOptions extends Omit<PostgresPlace, 'readOnly'> {
-  /** The keys of the copy: contents without encryption are encrypted with them. */
+  /** The keys of the copy, which state what was erased. */
   readonly keys: CaseKeys;
   /** Identifies the source: an unfinished copy of it is started again. */
   readonly source: string;
@@ -49,8 +50,8 @@ export async function createPostgresCopyTarget(options: PostgresCopyTargetOption
   const place = { url, schema, readOnly: false };
   const client = await connect(place);
   try {
-    await checkServer(client, false);
-    await prepareCopyTables(client, schema, source);
+    await checkServer(sendOn(client), false);
+    await prepareCopyTables(sendOn(client), schema, source);
   } catch (cause) {
     throw asCopyError(cause, `schema ${schema} cannot be prepared for a copy`);
   } finally {
@@ -73,8 +74,8 @@ const SINGLE_ROWS = ['meta', 'head', COPY_TABLE];
  * Creates the tables in a schema without tables, or finds those of an unfinished copy of this source.
  * @throws UsageError if the schema has other tables, or holds an unfinished copy of another source
  */
-async function prepareCopyTables(client: Queryable, schema: string, source: string): Promise<void> {
-  const found = await findCopySource(client, schema);
+async function prepareCopyTables(send: SendStatement, schema: string, source: string): Promise<void> {
+  const found = await findCopySource(send, schema);
   if (found === source) return;
   if (found !== null) {
     throw usageError(
@@ -82,19 +83,16 @@ async function prepareCopyTables(client: Queryable, schema: string, source: stri
     );
   }
   try {
-    await createTablesIn(client, schema, async () => {
-      await client.query({ text: `CREATE TABLE ${COPY_TABLE} (source text NOT NULL)` });
-      await client.query({ text: `INSERT INTO ${COPY_TABLE} (source) VALUES ($1)`, values: [source] });
+    await createTablesIn(send, schema, async () => {
+      await send({ text: `CREATE TABLE ${COPY_TABLE} (source text NOT NULL)` });
+      await send({ text: `INSERT INTO ${COPY_TABLE} (source) VALUES ($1)`, values: [source] });
     });
   } catch (error) {
-    if ((await client.query({ text: TABLES, values: [schema] })).rows.length > 0)
-      throw usageError(`schema ${schema} is not empty: name another schema`);
+    if (await hasTables(send, schema)) throw usageError(`schema ${schema} is not empty: name another schema`);
     throw error;
   }
 }
 
-const TABLES = `SELECT c.relname AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-  WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v')`;
 const SEQUENCES = `SELECT sequencename AS name FROM pg_sequences WHERE schemaname = $1`;
 
 const namesOf = (rows: readonly Row[]): readonly string[] => rows.map((row) => row['name'] ?? '');
@@ -133,7 +131,7 @@ class PostgresCopyTarget implements LedgerCopyTarget {
   async addContents(page: readonly CopiedContent[]): Promise<void> {
     const bytes = new ByteColumn();
     const records = page.map((content): CommitRecord<'commit_content'> => {
-      const { no, case_id, sha256, kind, byte_size, key_no, stored } = this.#sealed(content);
+      const { no, case_id, sha256, kind, byte_size, key_no, stored } = content;
       this.#lastContent = Math.max(this.#lastContent, no);
       if (case_id !== null) this.#cases.add(case_id);
       const place = stored === null ? { at: null, bytes: 0 } : bytes.add(stored);
@@ -144,14 +142,6 @@ class PostgresCopyTarget implements LedgerCopyTarget {
     });
     const nos = page.map(({ no }) => no);
     await this.#send(ADD_CONTENTS, [nos, recordArray('commit_content', records), bytes.toBuffer()]);
-  }
-
-  /** Content of a case from before its key existed gets encrypted, so that an erasure destroys it too. */
-  #sealed(content: CopiedContent): CopiedContent {
-    const { case_id, key_no, sha256, stored } = content;
-    if (case_id === null || key_no > 0 || stored === null) return content;
-    const { no, cipher } = this.#keys.currentKey(case_id);
-    return { ...content, key_no: no, stored: cipher.seal(stored, Buffer.from(sha256, 'hex')) };
   }
 
   async addBlocks(page: readonly CopiedBlock[]): Promise<void> {

@@ -5,7 +5,8 @@ import type { Client } from 'pg';
 import { BackgroundJob } from '../../../engine/background-job.js';
 import type { GrownTree } from '../../../engine/ports/ledger/shared-store.js';
 import { systemClock } from '../../../system/system-clock.js';
-import { connect, type PostgresPlace, type Row } from '../postgres-connection.js';
+import { connect, type PostgresPlace } from '../postgres-connection.js';
+import type { Row } from '../postgres-values.js';
 import { CHANNEL } from '../postgres-schema.js';
 
 /** Time between two attempts to connect, in ms. */

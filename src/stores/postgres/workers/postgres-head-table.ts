@@ -12,9 +12,9 @@ import { LedgerError } from '../../../core/errors.js';
 import type { ExternalHead, HeadSeal, LogHead } from '../../../engine/ports/ledger/ledger-store.js';
 import type { HeadPlace, HeadTable, SignedHeadStore } from '../../../engine/ports/ledger/shared-store.js';
 import { tamperedError, unavailableError } from '../../ledger/store-errors.js';
-import { checkServer } from '../check-server.js';
-import { ReaderPool, type Queryable, type Row } from '../postgres-connection.js';
-import { inTransaction } from '../postgres-tables.js';
+import { checkServer, ReaderPool, sendOn, type SendStatement } from '../postgres-connection.js';
+import type { Row } from '../postgres-values.js';
+import { inMigration } from '../postgres-tables.js';
 
 /** Of its own, so that the database may have a ledger too. Statements name it: a pooler may lose the search path. */
 const SCHEMA = 'turnpike_heads';
@@ -65,18 +65,19 @@ const PUT_ASIDE = `UPDATE ${SCHEMA}.heads AS h SET worker = worker || $2 ||
  * @throws LedgerError LEDGER_UNAVAILABLE if the database cannot be used now; LEDGER_CONFLICT if it is on the server of
  * the ledger, or on a copy of that
  */
-export async function openHeadTable(url: string, ledger: Queryable, readOnly: boolean): Promise<PostgresHeadTable> {
+export async function openHeadTable(url: string, ledger: SendStatement, readOnly: boolean): Promise<PostgresHeadTable> {
   const pool = new ReaderPool({ url, schema: SCHEMA, readOnly });
   try {
     const client = await pool.connect();
     try {
-      if ((await serverOf(client)) === (await serverOf(ledger))) throw sameServerError();
-      await checkServer(client, readOnly);
-      if (!readOnly && !(await isThere(client)))
-        await inTransaction(client, SCHEMA, async () => {
-          if (!(await isThere(client))) await client.query({ text: TABLES });
+      const send = sendOn(client);
+      if ((await serverOf(send)) === (await serverOf(ledger))) throw sameServerError();
+      await checkServer(send, readOnly);
+      if (!readOnly && !(await isThere(send)))
+        await inMigration(send, SCHEMA, async () => {
+          if (!(await isThere(send))) await send({ text: TABLES });
         });
-      return new PostgresHeadTable(pool, await isThere(client));
+      return new PostgresHeadTable(pool, await isThere(send));
     } finally {
       client.release();
     }
@@ -86,14 +87,14 @@ export async function openHeadTable(url: string, ledger: Queryable, readOnly: bo
   }
 }
 
-async function isThere(client: Queryable): Promise<boolean> {
-  const [row] = (await client.query({ text: EXISTS })).rows as Row[];
+async function isThere(send: SendStatement): Promise<boolean> {
+  const [row] = await send({ text: EXISTS });
   return row?.['found'] === '1';
 }
 
 /** What a server, its standbys and its base backups have in common. */
-async function serverOf(client: Queryable): Promise<string> {
-  const [row] = (await client.query({ text: SERVER })).rows as Row[];
+async function serverOf(send: SendStatement): Promise<string> {
+  const [row] = await send({ text: SERVER });
   return row?.['server'] ?? '';
 }
 

@@ -2,10 +2,9 @@
 
 import type { ClaimedLease, Lease } from '../../../engine/ports/ledger/shared-store.js';
 import { isKnownDead } from '../../../system/process-identity.js';
-import type { ReaderPool, Row } from '../postgres-connection.js';
+import type { ReaderPool, SendStatement } from '../postgres-connection.js';
 import { WORKER_LOCK } from '../postgres-schema.js';
-import { integerOf, textOf } from '../values/postgres-values.js';
-import type { SendStatement } from '../writer-session.js';
+import { integerOf, textOf, type Row } from '../postgres-values.js';
 
 const OTHER_WORKERS = `SELECT worker_id, host, pid, started, backend_pid FROM workers
   WHERE worker_id <> $1 AND (over_at IS NULL OR NOT is_dead AND EXISTS (
@@ -45,16 +44,18 @@ export async function claimLeases(
 }
 
 async function endIfDead(send: SendStatement, row: Row): Promise<void> {
-  const what = 'a worker';
-  const identity = {
-    host: textOf(row, 'host', what),
-    pid: integerOf(row, 'pid', what),
-    started: textOf(row, 'started', what),
-  };
-  if (!isKnownDead(identity)) return;
+  if (!isProcessDead(row)) return;
   await send({ text: END_SESSION, values: [row['backend_pid'], row['worker_id']] });
   await send({ text: END_DEAD, values: [row['worker_id']] });
 }
+
+/** Whether the process of a row of workers is known to be dead. */
+export const isProcessDead = (row: Row): boolean =>
+  isKnownDead({
+    host: textOf(row, 'host', 'a worker'),
+    pid: integerOf(row, 'pid', 'a worker'),
+    started: textOf(row, 'started', 'a worker'),
+  });
 
 const toClaimedLease = (row: Row): ClaimedLease => ({
   tree_id: textOf(row, 'tree_id', 'a lease'),
@@ -66,10 +67,15 @@ const toClaimedLease = (row: Row): ClaimedLease => ({
 const RELEASE = `DELETE FROM leases d USING unnest($2::text[], $3::text[]) AS r (kind, run_id)
   WHERE d.run_id = r.run_id AND d.kind = r.kind AND d.worker_id = $1`;
 
+const valuesOf = (worker_id: number, leases: readonly Lease[]): unknown[] => [
+  worker_id,
+  leases.map(({ kind }) => kind),
+  leases.map(({ run_id }) => run_id),
+];
+
 /** See `SharedLedgerStore.releaseLeases`. */
 export async function releaseLeases(send: SendStatement, worker_id: number, leases: readonly Lease[]): Promise<void> {
-  const values = [worker_id, leases.map(({ kind }) => kind), leases.map(({ run_id }) => run_id)];
-  await send({ text: RELEASE, values });
+  if (leases.length > 0) await send({ text: RELEASE, values: valuesOf(worker_id, leases) });
 }
 
 /** Workers stay listed. Any that is over can have the leases until another worker claims them. */
@@ -80,8 +86,7 @@ const RETURN = `UPDATE leases d SET worker_id = f.worker_id
 
 /** See `SharedLedgerStore.returnLeases`. */
 export async function returnLeases(send: SendStatement, worker_id: number, leases: readonly Lease[]): Promise<void> {
-  const values = [worker_id, leases.map(({ kind }) => kind), leases.map(({ run_id }) => run_id)];
-  await send({ text: RETURN, values });
+  await send({ text: RETURN, values: valuesOf(worker_id, leases) });
 }
 
 const OWN = `SELECT count(*) AS own FROM leases d JOIN unnest($2::text[], $3::text[]) AS r (kind, run_id)
@@ -89,8 +94,7 @@ const OWN = `SELECT count(*) AS own FROM leases d JOIN unnest($2::text[], $3::te
 
 /** See `SharedLedgerStore.hasLeases`. */
 export async function hasLeases(send: SendStatement, worker_id: number, leases: readonly Lease[]): Promise<boolean> {
-  const values = [worker_id, leases.map(({ kind }) => kind), leases.map(({ run_id }) => run_id)];
-  const [row = {}] = await send({ text: OWN, values });
+  const [row = {}] = await send({ text: OWN, values: valuesOf(worker_id, leases) });
   return integerOf(row, 'own', 'the number of leases') === leases.length;
 }
 

@@ -11,8 +11,8 @@ import type {
 } from '../../../engine/ports/ledger/shared-store.js';
 import { tamperedError } from '../../ledger/store-errors.js';
 import type { CommitRecord, QuotasJson } from '../commit-records.js';
-import type { ReaderPool, Row } from '../postgres-connection.js';
-import { idParameter, integerOf, textOf } from '../values/postgres-values.js';
+import type { ReaderPool } from '../postgres-connection.js';
+import { idParameter, integerOf, textOf, type Row } from '../postgres-values.js';
 
 /** What a batch does with reservations and labels. @returns null for nothing */
 export function quotasJson({ quota_version, trees }: SharedBatch): QuotasJson | null {

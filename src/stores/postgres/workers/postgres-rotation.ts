@@ -6,10 +6,11 @@
 //   K3. `rotations` counts the beginnings. A process that has read the key folder before one of them is refused, also
 //       when it restores a lost session.
 
-import { usageError } from '../../../core/errors.js';
+import { LedgerError, usageError } from '../../../core/errors.js';
 import type { RotationGate } from '../../../engine/ports/ledger/ledger-store.js';
-import type { PostgresPlace } from '../postgres-connection.js';
-import { inTransaction, type SendStatement } from '../writer-session.js';
+import { unavailableError } from '../../ledger/store-errors.js';
+import { inTransaction, type KnownRotations, type PostgresPlace, type SendStatement } from '../postgres-connection.js';
+import type { Row } from '../postgres-values.js';
 
 const BEGIN_ROTATION = 'UPDATE meta SET rotations = rotations + 1, is_rotating = true RETURNING rotations';
 const SET_KEY = 'UPDATE installation SET vkey = $1 WHERE vkey <> $1';
@@ -55,3 +56,37 @@ function requireAlone({ isAlone }: PostgresPlace): void {
       'or open the store with `alone: true`',
   );
 }
+
+// K3: whether a process may write that has read the key folder before.
+
+/** Columns of a query of the table meta. */
+export const ROTATION_COLUMNS = 'rotations, is_rotating';
+
+/** The rotations that have begun so far. */
+export async function readRotations(send: SendStatement): Promise<KnownRotations> {
+  const [row] = await send({ text: `SELECT ${ROTATION_COLUMNS} FROM meta` });
+  return { number: row?.['rotations'] ?? '0' };
+}
+
+/**
+ * @param meta the columns `ROTATION_COLUMNS`, read under the writer lock
+ * @throws LedgerError LEDGER_CONFLICT if the key was rotated; LEDGER_UNAVAILABLE while a rotation is not finished
+ */
+export function checkRotations({ isAlone = false, rotations }: PostgresPlace, meta: Row | undefined): void {
+  if (rotations !== undefined && meta?.['rotations'] !== rotations.number) throw rotatedError();
+  if (meta?.['is_rotating'] === 't' && !isAlone) throw unfinishedError();
+}
+
+const rotatedError = (): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_CONFLICT',
+    message:
+      'the key of the ledger was rotated after this process had read it: start the process again, with the key folder ' +
+      'of the ledger as it is now',
+  });
+
+const unfinishedError = (): LedgerError =>
+  unavailableError(
+    'a rotation of the key of the ledger is not finished: start a command or a worker that writes, which finishes it, ' +
+      'or open the store with `alone: true`',
+  );

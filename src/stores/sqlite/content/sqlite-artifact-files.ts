@@ -73,38 +73,18 @@ function syncUpTo(top: string, folder: string): void {
   for (let depth = names.length - 1; depth >= 0; depth -= 1) fsyncDirectorySync(join(top, ...names.slice(0, depth)));
 }
 
-/** Writes an encrypted copy of a plain content file next to it. Does nothing if the plain file does not exist. */
-export function sealArtifactFile(place: ArtifactPlace, seal: (content: Uint8Array) => Uint8Array): void {
-  const plain = artifactPathOf({ ...place, sealed: 0 });
-  if (existsSync(plain)) writeArtifactFile(place, seal(readRegularSync(plain, Number.MAX_SAFE_INTEGER)));
-}
+const SEALED = /^[0-9a-f]{64}\.([1-9]\d*)(\.part)?$/;
 
-const PLAIN = /^[0-9a-f]{64}(?:\.part)?$/;
-
-/** Removes the plain files in the folder of a case, including drafts that a crash left. */
-export function removePlainFiles(directory: string, case_id: string): void {
-  removeFiles(directory, case_id, (name) => PLAIN.test(name));
-}
-
-function removeFiles(directory: string, case_id: string, isRemoved: (name: string) => boolean): void {
+/** Removes the files of a case under keys before `no`, and drafts that a crash left. */
+export function removeReplacedFiles(directory: string, case_id: string, no: number): void {
   const folder = folderOf({ directory, case_id });
   if (!existsSync(folder)) return;
   for (const { name, parentPath } of readdirSync(folder, { recursive: true, withFileTypes: true })) {
-    if (!isRemoved(name)) continue;
+    const [, sealed, draft] = SEALED.exec(name) ?? [];
+    if (sealed === undefined || (Number(sealed) >= no && draft === undefined)) continue;
     rmSync(join(parentPath, name), { force: true });
     fsyncDirectorySync(parentPath);
   }
-}
-
-const SEALED = /^[0-9a-f]{64}\.([1-9]\d*)(\.part)?$/;
-
-/** Removes the plain files of a case, those under keys before `no`, and drafts that a crash left. */
-export function removeReplacedFiles(directory: string, case_id: string, no: number): void {
-  removePlainFiles(directory, case_id);
-  removeFiles(directory, case_id, (name) => {
-    const [, sealed, draft] = SEALED.exec(name) ?? [];
-    return sealed !== undefined && (Number(sealed) < no || draft !== undefined);
-  });
 }
 
 /** Removes all content files of a case whose key was destroyed. */

@@ -6,6 +6,7 @@ import {
   type StoredArtifact,
 } from '../../../core/contract/artifact-ref.js';
 import { sha256 } from '../../../core/contract/hash.js';
+import { LedgerError } from '../../../core/errors.js';
 import type { Batch, ErasureResult, Erasure } from '../../../engine/ports/ledger/ledger-store.js';
 import { type CaseKeys, SEAL_BYTES, CaseKeyGuard, type KeyedLedger, type SealedContent } from '../../keys/case-keys.js';
 import {
@@ -15,7 +16,8 @@ import {
   writeArtifactFile,
 } from './sqlite-artifact-files.js';
 import { artifactNumbers, type BlockContent, type AttachedArtifactNumbers, artifactNumbersIn } from '../sqlite-rows.js';
-import type { SqliteConnection, SqliteStatement } from '../sqlite-binding.js';
+import { RowInserts, truncateWal, type SqliteConnection, type SqliteStatement } from '../sqlite-binding.js';
+import { withoutTriggers } from '../sqlite-database.js';
 import { createLruMap } from '../../../system/lru-map.js';
 import { NEXT_ARTIFACT } from '../sqlite-schema.js';
 import { tamperedError } from '../../ledger/store-errors.js';
@@ -25,7 +27,7 @@ import type { SqliteReader, SqliteTrees } from '../sqlite-reader.js';
 const INDEX_ROWS_MAX = 1_000;
 /** How many stored contents are recognised when they are stored again; policies are attached to every tree. */
 const RECENT_MAX = 1_024;
-/** Rows in one INSERT statement: for its rollback, each statement copies the pages that it changes. */
+/** Rows in one INSERT statement. */
 const STATEMENT_ROWS = 8;
 const COLUMNS_COUNT = 7;
 
@@ -39,17 +41,6 @@ interface ArtifactRow {
   readonly bytes: Uint8Array | null;
   /** The number of the key that encrypts the content; 0 for none. */
   readonly sealed: number;
-}
-
-interface ArtifactReadStatements {
-  readonly byNumber: SqliteStatement;
-  readonly byIndex: SqliteStatement;
-  readonly byScan: SqliteStatement;
-}
-
-interface ArtifactWriteStatements {
-  readonly one: SqliteStatement;
-  readonly many: SqliteStatement;
 }
 
 /** The directory of contents that are too large for the database, and the keys that encrypt the contents of cases. */
@@ -74,11 +65,9 @@ export class SqliteArtifacts {
   readonly #indexed: SqliteStatement;
   readonly #indexRows: SqliteStatement;
   readonly #setIndexed: SqliteStatement;
-  readonly #reads: ArtifactReadStatements;
-  #writes: ArtifactWriteStatements | null = null;
+  readonly #reads: ReturnType<typeof prepareReads>;
+  #inserts: RowInserts | null = null;
   #next = 0;
-  /** Column values of rows that are not inserted yet. */
-  #pendingValues: unknown[] = [];
 
   constructor(db: SqliteConnection, storage: ContentStorage | null) {
     this.#db = db;
@@ -95,13 +84,8 @@ export class SqliteArtifacts {
 
   /** Prepares for `storeAll`: from now on no other writer adds content. */
   startWriting(): void {
-    const insert = 'INSERT INTO artifacts VALUES (?, ?, ?, ?, ?, ?, ?)';
-    this.#writes = {
-      one: this.#db.prepare(insert),
-      many: this.#db.prepare(insert + ', (?, ?, ?, ?, ?, ?, ?)'.repeat(STATEMENT_ROWS - 1)),
-    };
+    this.#inserts = new RowInserts(this.#db, 'INSERT INTO artifacts', COLUMNS_COUNT, STATEMENT_ROWS);
     this.storage?.keys.finishErasures();
-    this.#pendingValues = [];
     // Archived contents are no longer stored, so they must not be recognised.
     this.forgetRecent();
     this.#next = Number(this.#db.prepare(`SELECT ${NEXT_ARTIFACT}`).pluck().get());
@@ -123,7 +107,7 @@ export class SqliteArtifacts {
       }
       return attached;
     });
-    this.#flush();
+    this.#inserts?.flush();
     return numbers;
   }
 
@@ -140,20 +124,9 @@ export class SqliteArtifacts {
     const sealed = caseKey?.no ?? 0;
     if (inFile) writeArtifactFile({ directory: storage.directory, case_id, sha256: hash, sealed }, stored);
     const artifact_no = this.#next++;
-    this.#pendingValues.push(artifact_no, case_id, sha256, kind, bytes.byteLength, inFile ? null : stored, sealed);
-    if (this.#pendingValues.length === STATEMENT_ROWS * COLUMNS_COUNT) {
-      this.#writes?.many.run(this.#pendingValues);
-      this.#pendingValues = [];
-    }
+    this.#inserts?.add(artifact_no, case_id, sha256, kind, bytes.byteLength, inFile ? null : stored, sealed);
     this.#recent.set(key, artifact_no);
     return artifact_no;
-  }
-
-  #flush(): void {
-    for (let at = 0; at < this.#pendingValues.length; at += COLUMNS_COUNT) {
-      this.#writes?.one.run(this.#pendingValues.slice(at, at + COLUMNS_COUNT));
-    }
-    this.#pendingValues = [];
   }
 
   /** The contents attached to an entry of a block, in their order. @throws LedgerError LEDGER_TAMPERED */
@@ -256,7 +229,7 @@ function requireUnchanged({ sha256: hash, byte_size }: ArtifactRow, bytes: Uint8
 
 const READ_COLUMNS = 'a.artifact_no, a.case_id, lower(hex(a.sha256)) AS sha256, a.kind, a.byte_size, a.bytes, a.sealed';
 
-const prepareReads = (db: SqliteConnection): ArtifactReadStatements => ({
+const prepareReads = (db: SqliteConnection) => ({
   byNumber: db.prepare(`SELECT ${READ_COLUMNS} FROM artifacts a WHERE a.artifact_no = ?`),
   byIndex: db.prepare(
     `SELECT ${READ_COLUMNS} FROM artifact_index i JOIN artifacts a USING (artifact_no)
@@ -314,9 +287,7 @@ export function originOf({ db, reader }: Pick<KeyProofParts, 'db' | 'reader'>): 
 export function proveCaseKeys(parts: KeyProofParts, { trees }: Batch): void {
   const { guard, storage } = parts.artifacts;
   if (guard === null || storage === null) return;
-  const named = trees.flatMap(({ artifacts }) => artifacts.map(({ artifact }) => artifact.case_id));
-  const case_ids = named.filter((case_id) => case_id !== null);
-  for (const case_id of guard.unproven(case_ids))
+  for (const case_id of guard.unproven(trees))
     guard.prove(case_id, newestOf(parts, case_id, storage.keys.lastErased(case_id)));
 }
 
@@ -337,3 +308,60 @@ function newestOf({ db, reader, trees }: KeyProofParts, case_id: string, erased:
   }
   return null;
 }
+
+// Erasures.
+
+interface ErasureParts {
+  readonly db: SqliteConnection;
+  readonly artifacts: SqliteArtifacts;
+}
+
+/**
+ * Erases the content of a case by destroying its key. Until the key is destroyed nothing is lost, so a crash or failure
+ * leaves the case either erased or not, and the operator can repeat the erasure. A ledger in memory has no keys: its
+ * rows lose their bytes.
+ * @param inTransaction runs the work in its own transaction; returns false, with nothing done, if it cannot now
+ */
+export function eraseCaseContent(
+  parts: ErasureParts,
+  erasure: Erasure,
+  inTransaction: (work: () => void) => boolean,
+): ErasureResult {
+  const { db, artifacts } = parts;
+  const { case_id, tree_ids } = erasure;
+  const { storage } = artifacts;
+  const erased = countContents(parts, case_id);
+  const isDone = inTransaction(() => {
+    if (storage === null) removeBytes(db, case_id);
+    const forget = db.prepare('DELETE FROM snapshots WHERE tree_id = ?');
+    for (const tree_id of tree_ids) forget.run(tree_id);
+  });
+  if (!isDone) throw eraseLaterError('rows of records are pending');
+  if (storage === null) {
+    artifacts.forgetRecent();
+    return erased;
+  }
+  // The WAL still contains the snapshots that were deleted.
+  if (!truncateWal(db)) throw eraseLaterError('a reader keeps a transaction open');
+  artifacts.destroyKey(storage, erasure, erased);
+  return erased;
+}
+
+/** The contents of a case that an erasure would remove. */
+function countContents({ db, artifacts: { storage } }: ErasureParts, case_id: string): ErasureResult {
+  const isLeft = storage === null ? 'bytes IS NOT NULL' : 'sealed > @erased';
+  const sql = `SELECT count(*) AS contents, ifnull(sum(byte_size), 0) AS bytes FROM artifacts
+    WHERE case_id = @case_id AND ${isLeft}`;
+  const erased = storage?.keys.lastErased(case_id) ?? 0;
+  return db.prepare(sql).get({ case_id, erased }) as ErasureResult;
+}
+
+/** Within the open transaction. */
+function removeBytes(db: SqliteConnection, case_id: string): void {
+  withoutTriggers(db, ['artifacts_update'], () => {
+    db.prepare('UPDATE artifacts SET bytes = NULL WHERE case_id = ?').run(case_id);
+  });
+}
+
+const eraseLaterError = (why: string): LedgerError =>
+  new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: `the case cannot be erased now, because ${why}: try again` });

@@ -4,17 +4,11 @@
 
 import { LedgerError } from '../../../core/errors.js';
 import type { CaseKeyTable, ResealedPart } from '../../../engine/ports/ledger/case-key-table.js';
-import { type CaseKey, SEAL_BYTES, type CaseCipher } from '../../keys/case-keys.js';
-import { tamperedError } from '../../ledger/store-errors.js';
-import type { SqliteConnection, SqliteStatement } from '../sqlite-binding.js';
+import { type CaseKey, SEAL_BYTES } from '../../keys/case-keys.js';
+import { truncateWal, type SqliteConnection } from '../sqlite-binding.js';
 import { withoutTriggers } from '../sqlite-database.js';
 import type { SqliteWriter } from '../sqlite-writer.js';
-import {
-  readArtifactFileSync,
-  removeReplacedFiles,
-  writeArtifactFile,
-  type ArtifactPlace,
-} from './sqlite-artifact-files.js';
+import { readArtifactFileSync, removeReplacedFiles, writeArtifactFile } from './sqlite-artifact-files.js';
 import type { ContentStorage } from './sqlite-artifacts.js';
 
 /** Rows that one part looks at, and bytes that it encrypts: some 50 ms. The first content may be larger. */
@@ -63,7 +57,7 @@ interface OldRow {
 
 /** How many contents of the case an erasure would remove. */
 function countCaseContents({ db, storage }: ResealParts, case_id: string): number {
-  const sql = 'SELECT count(*) FROM artifacts WHERE case_id = ? AND (sealed = 0 OR sealed > ?)';
+  const sql = 'SELECT count(*) FROM artifacts WHERE case_id = ? AND sealed > ?';
   return Number(db.prepare(sql).pluck().get(case_id, storage.keys.lastErased(case_id)));
 }
 
@@ -99,7 +93,7 @@ function resealPart(
   }
   if (old.length === 0) return { contents: 0, next };
   // `secure_delete` overwrites the rows as they were.
-  const reseal = (): void => resealRows(parts, old, targets);
+  const reseal = (): void => resealRows(parts, old);
   const isDone = inTransaction(() => withoutTriggers(db, ['artifacts_update'], reseal));
   if (!isDone) throw laterError('rows of records are pending');
   return { contents: old.length, next };
@@ -117,7 +111,7 @@ const targetOf = ({ storage: { keys } }: ResealParts, case_id: string): Target =
 
 /** Whether a content is neither erased nor under the current key. */
 const isOld = ({ sealed }: Pick<OldRow, 'sealed'>, { current, lastErased }: Target): boolean =>
-  sealed === 0 || (sealed > lastErased && sealed < current.no);
+  sealed > lastErased && sealed < current.no;
 
 const COLUMNS = 'artifact_no, case_id, lower(hex(sha256)) AS sha256, byte_size, sealed';
 
@@ -139,40 +133,17 @@ function nextAfter(db: SqliteConnection, from: number): number | null {
     .get(from + ROWS_MAX) as number | null;
 }
 
-function resealRows(
-  { db, storage: { directory, keys } }: ResealParts,
-  rows: readonly OldRow[],
-  targets: ReadonlyMap<string, Target>,
-): void {
+function resealRows({ db, storage: { directory, keys } }: ResealParts, rows: readonly OldRow[]): void {
   const read = db.prepare('SELECT bytes FROM artifacts WHERE artifact_no = ?').pluck();
   const update = db.prepare('UPDATE artifacts SET bytes = ?, sealed = ? WHERE artifact_no = ?');
-  for (const row of rows) {
-    const { artifact_no, case_id, sha256, byte_size, sealed } = row;
-    const target = targets.get(case_id);
-    if (target === undefined) continue;
-    const { no, cipher } = target.current;
-    const old = sealed === 0 ? null : keys.get(case_id, sealed);
-    if (old !== null && 'erased_below' in old) continue;
+  for (const { artifact_no, case_id, sha256, byte_size, sealed } of rows) {
     const place = { directory, case_id, sha256, sealed };
-    const inline = readInline(read, artifact_no);
-    const hash = Buffer.from(sha256, 'hex');
-    const stored = inline ?? readArtifactFileSync(place, byte_size + (old === null ? 0 : SEAL_BYTES));
-    const resealed = cipher.seal(openContent(old, stored, hash, place), hash);
-    if (inline === null) writeArtifactFile({ ...place, sealed: no }, resealed);
-    update.run(inline === null ? null : resealed, no, artifact_no);
+    const inline = read.get(artifact_no) as Uint8Array | null;
+    const stored = inline ?? readArtifactFileSync(place, byte_size + SEAL_BYTES);
+    const resealed = keys.reseal({ case_id, key_no: sealed, sha256, stored });
+    if (inline === null) writeArtifactFile({ ...place, sealed: resealed.key_no }, resealed.stored);
+    update.run(inline === null ? null : resealed.stored, resealed.key_no, artifact_no);
   }
-}
-
-const readInline = (read: SqliteStatement, artifact_no: number): Uint8Array | null =>
-  read.get(artifact_no) as Uint8Array | null;
-
-function openContent(key: CaseCipher | null, stored: Uint8Array, hash: Buffer, place: ArtifactPlace): Uint8Array {
-  const content = key === null ? stored : key.open(stored, hash);
-  if (content !== null) return content;
-  throw tamperedError(
-    `the content of case ${place.case_id ?? ''} stored as ${place.sha256} is not what it was, so it cannot be ` +
-      'encrypted with another key: restore it from a backup',
-  );
 }
 
 /**
@@ -184,8 +155,7 @@ function removeResealed(parts: ResealParts, case_ids: readonly string[]): void {
   const left = keysInUse(db, case_ids).find(({ case_id, sealed }) => isOld({ sealed }, targetOf(parts, case_id)));
   if (left !== undefined) throw laterError(`contents of ${left.case_id} are still under a replaced key`);
   // The WAL still contains the rows as they were.
-  const [log] = db.pragma('wal_checkpoint(TRUNCATE)') as { readonly busy: number }[];
-  if (log?.busy !== 0) throw laterError('a reader keeps a transaction open');
+  if (!truncateWal(db)) throw laterError('a reader keeps a transaction open');
   for (const case_id of case_ids) removeReplacedFiles(storage.directory, case_id, storage.keys.currentKey(case_id).no);
 }
 

@@ -4,16 +4,13 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { openBagFolder } from '../../../../src/features/exports/bag/bag-folder.js';
 import { openPostgresStore } from '../../../../src/stores/postgres/postgres-ledger-store.js';
-import { withoutTriggers } from '../../../../src/stores/sqlite/sqlite-database.js';
 import { noteVerifier } from '../../../../src/core/ledger/proof/signed-note.js';
 import { copyHome, reopenHome } from '../../../../src/features/backup/copy/copy-home.js';
 import { overlayFile, overlayFiles } from '../../../../src/home/policy/overlay-file.js';
 import { sharedExports } from '../../../../src/home/store-home.js';
 import { resolveLocation, type LedgerLocation } from '../../../../src/home/ledger-location.js';
-import { openCopy } from '../../../../src/features/backup/copy/copy-target.js';
 import { verifyExportBag } from '../../../../src/features/exports/verify/verify-export-bag.js';
 import { openTurnpike, type Turnpike } from '../../../../src/host/turnpike.js';
 import { execute } from '../../../stores/postgres/postgres-harness.js';
@@ -68,13 +65,15 @@ async function open({ paths, postgres }: LedgerLocation): Promise<Turnpike> {
 const copy = (from: LedgerLocation, to: LedgerLocation) => copyHome({ from, to, keepSource: true });
 
 (server === null ? describe.skip : describe)('home copy with PostgreSQL', () => {
-  test('a ledger is the same in PostgreSQL, and again in SQLite', async () => {
-    const [postgres, home] = [newPostgres(), newHome()];
+  test('a ledger is the same in PostgreSQL, in a second database, and again in SQLite', async () => {
+    const [postgres, second, home] = [newPostgres(), newPostgres(), newHome()];
     const report = await copy(source, postgres);
     expect(report).toMatchObject({ entries: expected.entries.length, trees: expected.trees.length });
     expect(await dumpLedger(postgres)).toEqual(expected);
     expect((await copy(postgres, home)).root).toBe(report.root);
     expect(await dumpLedger(home)).toEqual(expected);
+    await copy(postgres, second);
+    expect(await dumpLedger(second)).toEqual(expected);
     const exportsOf = [sharedExports(postgres.paths.sandbox), join(home.paths.home, 'exports')];
     for (const [index, { paths }] of [postgres, home].entries()) {
       const verifier = noteVerifier(readFileSync(paths.ledgerKey.publicKey, 'utf8').trim());
@@ -107,32 +106,6 @@ const copy = (from: LedgerLocation, to: LedgerLocation) => copyHome({ from, to, 
     }
     const { status, stdout } = spawnSync('diff', ['-r', ...bags], { encoding: 'utf8' });
     expect([status, stdout.slice(0, 2_000)]).toEqual([0, '']);
-  });
-
-  test('content from before case keys existed is encrypted in PostgreSQL, and a second database is the same', async () => {
-    const plain = resolveLocation(place('plain'));
-    cpSync(source.paths.home, plain.paths.home, { recursive: true });
-    const store = await openCopy(plain);
-    const db = new Database(plain.paths.ledger);
-    const rows = db.prepare(
-      `SELECT artifact_no, lower(hex(sha256)) AS hash FROM artifacts WHERE case_id = 'case-a' AND bytes IS NOT NULL`,
-    );
-    const update = db.prepare('UPDATE artifacts SET bytes = ?, sealed = 0 WHERE artifact_no = ?');
-    const contents: (readonly [Uint8Array | null, number])[] = [];
-    for (const { artifact_no, hash } of rows.all() as readonly { artifact_no: number; hash: string }[])
-      contents.push([await store.artifact('case-a', hash), artifact_no]);
-    await store.close();
-    expect(contents.length).toBeGreaterThan(5);
-    withoutTriggers(db, ['artifacts_update'], () => contents.forEach((row) => update.run(...row)));
-    db.close();
-    const [postgres, second] = [newPostgres(), newPostgres()];
-    await copy(plain, postgres);
-    expect(await dumpLedger(postgres)).toEqual(expected);
-    const { schema } = postgres.postgres ?? { schema: '' };
-    const unsealed = `SELECT count(*)::integer AS plain FROM ${schema}.artifacts WHERE case_id IS NOT NULL AND key_no = 0`;
-    expect(await execute(url, unsealed)).toEqual([{ plain: 0 }]);
-    await copy(postgres, second);
-    expect(await dumpLedger(second)).toEqual(expected);
   });
 
   test('a worker settles what the former writer left unfinished in the copy', async () => {

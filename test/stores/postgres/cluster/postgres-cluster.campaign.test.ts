@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { hasPostgresLedger, openPostgresCluster } from '../../../../src/stores/postgres/cluster/postgres-cluster.js';
 import { createPostgresStore } from '../../../../src/stores/postgres/index.js';
-import { FORMAT_VERSION } from '../../../../src/stores/postgres/formats/postgres-migrations.js';
+import { FORMAT_VERSION } from '../../../../src/stores/postgres/postgres-tables.js';
 import { startPostgres } from '../../../fixtures/postgres.js';
 import { ledgerPlace, type LedgerPlace } from '../postgres-harness.js';
 

@@ -1,6 +1,6 @@
 // An erasure in a SQLite ledger is atomic, whatever interrupts it, and leaves no plain content.
 
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
@@ -8,7 +8,7 @@ import { createSqliteStore, openSqliteStore } from '../../../../src/stores/sqlit
 import { sha256 } from '../../../../src/core/contract/hash.js';
 import type { LedgerStore } from '../../../../src/engine/ports/ledger/ledger-store.js';
 import { audited, answered, CASE, content, opening, treeId, scribeOf, type Scribe } from '../../../fixtures/entries.js';
-import { dropGuards, ledgerFolder, withDatabase, type LedgerFolder } from '../sqlite-harness.js';
+import { ledgerFolder, withoutGuards, type LedgerFolder } from '../sqlite-harness.js';
 
 const A = treeId(1);
 const SECRET = 'in confidence, and for nobody else';
@@ -70,50 +70,9 @@ describe('D14: an erasure in a SQLite ledger', () => {
     expect(await store.erase(ERASURE)).toMatchObject({ contents: 2 });
   }, 20_000);
 
-  test('also removes content from before case keys existed: rows, files, and what a crash left of them', async () => {
-    const folder = join(at.artifactsDir, CASE, sha256(LARGE).slice(0, 2));
-    await store.close();
-    withDatabase(at.file, (db) => {
-      const guards = db.prepare(`SELECT sql FROM sqlite_schema WHERE type = 'trigger'`).pluck().all() as string[];
-      dropGuards(db);
-      db.prepare('UPDATE artifacts SET sealed = 0 WHERE case_id = ?').run(CASE);
-      db.prepare('UPDATE artifacts SET bytes = ? WHERE case_id = ? AND bytes IS NOT NULL').run(
-        Buffer.from(SECRET),
-        CASE,
-      );
-      for (const sql of guards) db.exec(sql);
-    });
-    for (const name of ['', '.part']) writeFileSync(join(folder, `${sha256(LARGE)}${name}`), LARGE);
-    mkdirSync(join(at.artifactsDir, CASE, '00'), { recursive: true });
-    writeFileSync(join(at.artifactsDir, CASE, '00', '0'.repeat(64)), SECRET);
-    await reopen();
-    expect(await store.artifactsOf({ tree_id: A, seq: 1 })).toMatchObject([{ bytes: Buffer.from(SECRET) }]);
-    const reader = new Database(at.file, { readonly: true });
-    reader.exec('BEGIN');
-    reader.prepare('SELECT count(*) FROM blocks').get();
-    await expect(store.erase(ERASURE)).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
-    // Nothing was lost so far.
-    expect(await store.artifactsOf({ tree_id: A, seq: 1 })).toMatchObject([{ bytes: Buffer.from(SECRET) }]);
-    expect(await store.artifactsOf({ tree_id: A, seq: 2 })).toMatchObject([{ bytes: LARGE }]);
-    reader.close();
-    expect(await store.erase(ERASURE)).toMatchObject({ contents: 2 });
-    expect(await store.artifactsOf({ tree_id: A, seq: 1 })).toMatchObject([{ withheld: 'erased' }]);
-    expect(await store.artifactsOf({ tree_id: A, seq: 2 })).toMatchObject([{ withheld: 'erased' }]);
-    expect(filesWith(SECRET)).toEqual([]);
-    expect(existsSync(join(at.artifactsDir, CASE))).toBe(false);
-    await reopen();
-    await scribe.write(store, [answered(A, content('result', SECRET))]);
-    expect(await store.artifactsOf({ tree_id: A, seq: 3 })).toMatchObject([{ bytes: Buffer.from(SECRET) }]);
-  }, 20_000);
-
   test('destroys the key even if all content was archived, because copies of the rows may exist', async () => {
     await store.close();
-    withDatabase(at.file, (db) => {
-      const guards = db.prepare(`SELECT sql FROM sqlite_schema WHERE type = 'trigger'`).pluck().all() as string[];
-      dropGuards(db);
-      db.prepare('DELETE FROM artifacts WHERE case_id = ?').run(CASE);
-      for (const sql of guards) db.exec(sql);
-    });
+    withoutGuards(at.file, (db) => db.prepare('DELETE FROM artifacts WHERE case_id = ?').run(CASE));
     await reopen();
     expect(await store.erase(ERASURE)).toEqual({ contents: 0, bytes: 0 });
     expect(keys()).toEqual([]);

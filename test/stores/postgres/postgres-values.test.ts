@@ -3,8 +3,8 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createRequire } from 'node:module';
-import { arrayLiteral, toParameters } from '../../../../src/stores/postgres/values/array-literal.js';
-import { InvariantError } from '../../../../src/core/errors.js';
+import { arrayLiteral, toParameters } from '../../../src/stores/postgres/postgres-values.js';
+import { InvariantError } from '../../../src/core/errors.js';
 
 const ITEM = fc.oneof(
   fc.string({ unit: 'binary' }),
