@@ -154,7 +154,8 @@ const IMPORTS: Readonly<Record<string, string>> = {
   'src/home/tracked-keys.ts -> src/system/files/small-file.ts': FILE,
   'src/home/store-home.ts -> src/stores/keys/key-file.ts': PARTS,
   'src/host/turnpike-options.ts -> src/sandbox/commands/walled-command-runner.ts': 'a type',
-  'src/features/upstreams/connect-upstreams.ts -> src/features/upstreams/mcp/mcp-client.ts':
+  'src/features/identity/callers/oidc-callers.ts -> src/features/identity/provider/oidc-provider.ts': 'a type',
+  'src/features/upstreams/upstream-server-client.ts -> src/features/upstreams/mcp/mcp-client.ts':
     'a server of the outside is called',
   'src/features/upstreams/open-upstreams.ts -> src/system/system-clock.ts': DEFAULT,
   'src/features/sessions/spec/read-spec-files.ts -> src/system/files/small-file.ts': FILE,
