@@ -87,8 +87,7 @@ const FILE = 'it reads or writes a file, whose draft has a drawn name';
  */
 const ROOT = 'src/host/wire.ts';
 const IMPORTS: Readonly<Record<string, string>> = {
-  'src/features/models/run-agent.ts -> src/system/nanoid-ids.ts': DEFAULT,
-  'src/features/models/run-agent.ts -> src/system/system-clock.ts': DEFAULT,
+  'src/features/hooks/clients/judge-hooks.ts -> src/features/hooks/client-files/client-file.ts': 'types',
   'src/features/hooks/install/inspect-client.ts -> src/features/hooks/client-files/client-version.ts': CLIENTS,
   'src/features/hooks/install/inspect-client.ts -> src/features/hooks/client-files/find-places.ts': CLIENTS,
   'src/features/hooks/install/inspect-client.ts -> src/features/hooks/client-files/install-file.ts': CLIENTS,

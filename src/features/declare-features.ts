@@ -227,7 +227,7 @@ export const FEATURES: readonly Feature[] = [
   {
     name: 'models',
     inHost: {
-      parts: { agentLoops: async (host) => (await import('./models/agent-loops.js')).openAgentLoops(host) },
+      parts: { agentLoops: async (host) => (await import('./models/run-agent.js')).openAgentLoops(host) },
     },
   },
   {
