@@ -242,7 +242,7 @@ export const FEATURES: readonly Feature[] = [
     inHost: {
       tools: {
         option: 'upstreams',
-        open: async (options) => (await import('./upstreams/open-upstreams.js')).openUpstreams(options),
+        open: async (options) => (await import('./upstreams/connect-upstreams.js')).openUpstreams(options),
       },
     },
     commands: async () => (await import('./upstreams/commands/upstream-commands.js')).UPSTREAM_COMMANDS,
