@@ -135,9 +135,9 @@ export const FEATURES: readonly Feature[] = [
     inHost: {
       tools: {
         option: 'hooks',
-        open: async () => (await import('./hooks/gate/open-hook-gate.js')).openNativeTools(),
+        open: async () => (await import('./hooks/gate/hook-gate.js')).openNativeTools(),
       },
-      parts: { hookGate: async (host) => (await import('./hooks/gate/open-hook-gate.js')).openHookGate(host) },
+      parts: { hookGate: async (host) => new (await import('./hooks/gate/hook-gate.js')).HookGate(host) },
       members: { hooks: { part: 'hookGate', option: 'hooks' } },
       requests: {
         hook: async () => (await import('./hooks/gate/hook-requests.js')).readHookRequest,

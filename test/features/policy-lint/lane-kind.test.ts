@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import type { Lane } from '../../../src/core/contract/policy/lanes.js';
-import { NATIVE_TOOLS } from '../../../src/features/hooks/native-tools.js';
+import { NATIVE_TOOLS } from '../../../src/features/hooks/native-calls.js';
 import { laneKindOf, PROMOTION_PROHIBITS, type LaneKind } from '../../../src/features/policy-lint/lane-kind.js';
 import { bareLane, CATALOGUE } from '../../core/policy/bare-policy.js';
 

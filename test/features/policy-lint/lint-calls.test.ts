@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import type { CallRule } from '../../../src/core/contract/policy/call-rules.js';
-import { NATIVE_TOOLS } from '../../../src/features/hooks/native-tools.js';
+import { NATIVE_TOOLS } from '../../../src/features/hooks/native-calls.js';
 import { NATIVE_TOOL_NAMES } from '../../../src/core/contract/policy/native-tool-names.js';
 import { lintCalls } from '../../../src/features/policy-lint/lint-lanes.js';
 import { bareLane, partsWith } from '../../core/policy/bare-policy.js';
