@@ -37,7 +37,6 @@ const BORDERS = [
   'src/features/hooks/dialects/',
   'src/features/hooks/hook-event.ts',
   'src/features/hooks/native-calls.ts',
-  'src/features/hooks/native-tools.ts',
   'src/names/',
   'src/core/ledger/proof/',
   'src/core/policy/',
@@ -55,7 +54,7 @@ const BORDERS = [
 const DEPARTURES: Readonly<Record<string, string>> = {
   'src/stores/sqlite/sqlite-binding.ts': 'the manifest of an installed package',
   'src/interfaces/inspector/contract/event-row.ts': 'the page shows an entry of the ledger',
-  'src/features/hooks/clients/editor.ts': 'single strings of a text that was read strictly',
+  'src/features/hooks/clients/client-settings.ts': 'single strings of a text that was read strictly',
   'src/interfaces/mcp/read-message.ts': 'the id of a refused message, for the error that its client waits for',
 };
 

@@ -21,7 +21,7 @@ const READERS: Readonly<Record<string, string>> = {
   'src/features/promotions/high-risk-runs.ts': 'asks whether a source is there, and takes its size',
   'src/runtime/case/case-label.ts': 'decides the label of a case',
   'src/features/promotions/content-search.ts': 'decides whether a promotion carries text over',
-  'src/features/models/agent-loops.ts': 'reads the proposals and responses of the run for its own agent',
+  'src/features/models/run-agent.ts': 'reads the proposals and responses of the run for its own agent',
   'src/features/models/agent-schemas.ts': 'reads the policy and machine definitions of the platform',
   'src/runtime/ledger/count-reads.ts': 'counts what code with a reader of its own reads, and looks at nothing',
   'src/runtime/ledger/ledger-reader.ts': 'gives everyone what `ContentReader` shows, and folding code the rest',

@@ -39,12 +39,10 @@ const DRAFT = 'the name of a draft, which another process must not share';
 const READS: Readonly<Record<string, string>> = {
   'src/interfaces/cli/first-process.ts queueMicrotask': 'a signal ends the process after its other listeners',
   'src/interfaces/cli/main.ts process.argv': 'the command reads its own arguments',
-  'src/features/hooks/commands/program/hook-arguments.ts process.cwd':
-    'the command resolves paths as its caller means them',
-  'src/features/hooks/commands/program/hook-arguments.ts process.env': 'clients name the folder of their project there',
+  'src/features/hooks/commands/program/run-hook.ts process.cwd': 'the command resolves paths as its caller means them',
   'src/features/hooks/commands/program/hook-program.ts process.argv': 'the command reads its own arguments',
   'src/features/hooks/commands/program/run-hook.ts process.env':
-    'they name the folders of the user, in which it counts and in which its client has its settings',
+    'they name the folder of the project, and those of the user, in which it counts and its client has its settings',
   'src/features/hooks/commands/program/run-hook.ts setTimeout': WAIT,
   'src/interfaces/cli/run-cli-command.ts process.argv': 'the command reads its own arguments',
   'src/interfaces/cli/run-cli-command.ts process.cwd': 'the command resolves paths as its caller means them',
@@ -87,14 +85,12 @@ const FILE = 'it reads or writes a file, whose draft has a drawn name';
  */
 const ROOT = 'src/host/wire.ts';
 const IMPORTS: Readonly<Record<string, string>> = {
-  'src/features/models/run-agent.ts -> src/system/nanoid-ids.ts': DEFAULT,
-  'src/features/models/run-agent.ts -> src/system/system-clock.ts': DEFAULT,
+  'src/features/hooks/clients/judge-hooks.ts -> src/features/hooks/client-files/client-file.ts': 'types',
   'src/features/hooks/install/inspect-client.ts -> src/features/hooks/client-files/client-version.ts': CLIENTS,
   'src/features/hooks/install/inspect-client.ts -> src/features/hooks/client-files/find-places.ts': CLIENTS,
-  'src/features/hooks/install/inspect-client.ts -> src/features/hooks/client-files/install-file.ts': CLIENTS,
+  'src/features/hooks/install/inspect-client.ts -> src/features/hooks/client-files/client-file.ts': CLIENTS,
   'src/features/hooks/install/install-client.ts -> src/features/hooks/client-files/client-version.ts': CLIENTS,
-  'src/features/hooks/install/install-client.ts -> src/features/hooks/client-files/trust-codex-hooks.ts': CLIENTS,
-  'src/features/hooks/install/install-client.ts -> src/features/hooks/client-files/install-file.ts': CLIENTS,
+  'src/features/hooks/install/install-client.ts -> src/features/hooks/client-files/client-file.ts': CLIENTS,
   'src/runtime/content/content-reader.ts -> src/system/system-pace.ts': DEFAULT,
   'src/host/control/control-client.ts -> src/system/network/unix-socket.ts': CONTROL,
   'src/host/control/control-server.ts -> src/system/network/unix-socket.ts': CONTROL,
@@ -152,9 +148,10 @@ const IMPORTS: Readonly<Record<string, string>> = {
   'src/home/tracked-keys.ts -> src/system/files/small-file.ts': FILE,
   'src/home/store-home.ts -> src/stores/keys/key-file.ts': PARTS,
   'src/host/turnpike-options.ts -> src/sandbox/commands/walled-command-runner.ts': 'a type',
-  'src/features/upstreams/connect-upstreams.ts -> src/features/upstreams/mcp/mcp-client.ts':
+  'src/features/identity/callers/oidc-callers.ts -> src/features/identity/provider/oidc-provider.ts': 'a type',
+  'src/features/upstreams/upstream-server-client.ts -> src/features/upstreams/mcp/mcp-client.ts':
     'a server of the outside is called',
-  'src/features/upstreams/open-upstreams.ts -> src/system/system-clock.ts': DEFAULT,
+  'src/features/upstreams/connect-upstreams.ts -> src/system/system-clock.ts': DEFAULT,
   'src/features/sessions/spec/read-spec-files.ts -> src/system/files/small-file.ts': FILE,
   'src/features/upstreams/upstream-files.ts -> src/system/files/small-file.ts': FILE,
   'src/runtime/ledger/watch-ledger.ts -> src/system/system-pace.ts': DEFAULT,

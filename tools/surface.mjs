@@ -18,9 +18,9 @@ const MODULES = {
   commandKeys: 'src/interfaces/cli/configuration/command-keys.js',
   configurationKey: 'src/host/configuration/configuration-key.js',
   configuration: 'src/host/configuration/turnpike-configuration.js',
-  clientSecret: 'src/features/identity/provider/client-secret.js',
+  clientSecret: 'src/features/identity/provider/code-exchange.js',
   routes: 'src/interfaces/http/routes/routes.js',
-  loginHandler: 'src/features/identity/service/login-handler.js',
+  pageLogin: 'src/features/identity/service/page-login.js',
   adminHandler: 'src/interfaces/http/admin/admin-handler.js',
   mcpHttp: 'src/interfaces/mcp/serve-http.js',
   mcpOffer: 'src/interfaces/mcp/offer.js',
@@ -118,7 +118,7 @@ async function addressLines() {
     });
   const admin = [];
   for (const path of ADMIN_PATHS) if ((await statusOf(path)) !== 404) admin.push(path);
-  const login = LOGIN_PATHS.filter((path) => code.loginHandler.isLoginPath(path));
+  const login = LOGIN_PATHS.filter((path) => code.pageLogin.isLoginPath(path));
   return [...admin, ...login, code.mcpHttp.MCP_PATH].map((path) => `address ${path}`);
 }
 

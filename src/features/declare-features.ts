@@ -135,9 +135,9 @@ export const FEATURES: readonly Feature[] = [
     inHost: {
       tools: {
         option: 'hooks',
-        open: async () => (await import('./hooks/gate/open-hook-gate.js')).openNativeTools(),
+        open: async () => (await import('./hooks/gate/hook-gate.js')).openNativeTools(),
       },
-      parts: { hookGate: async (host) => (await import('./hooks/gate/open-hook-gate.js')).openHookGate(host) },
+      parts: { hookGate: async (host) => new (await import('./hooks/gate/hook-gate.js')).HookGate(host) },
       members: { hooks: { part: 'hookGate', option: 'hooks' } },
       requests: {
         hook: async () => (await import('./hooks/gate/hook-requests.js')).readHookRequest,
@@ -227,7 +227,7 @@ export const FEATURES: readonly Feature[] = [
   {
     name: 'models',
     inHost: {
-      parts: { agentLoops: async (host) => (await import('./models/agent-loops.js')).openAgentLoops(host) },
+      parts: { agentLoops: async (host) => (await import('./models/run-agent.js')).openAgentLoops(host) },
     },
   },
   {
@@ -242,7 +242,7 @@ export const FEATURES: readonly Feature[] = [
     inHost: {
       tools: {
         option: 'upstreams',
-        open: async (options) => (await import('./upstreams/open-upstreams.js')).openUpstreams(options),
+        open: async (options) => (await import('./upstreams/connect-upstreams.js')).openUpstreams(options),
       },
     },
     commands: async () => (await import('./upstreams/commands/upstream-commands.js')).UPSTREAM_COMMANDS,

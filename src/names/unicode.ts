@@ -2,14 +2,9 @@
 // (`String.prototype.normalize`, `toLowerCase`) follow the Unicode version of the running Node: recorded or compared
 // values must not.
 
-import { ASSIGNED } from './tables/assigned.js';
-import { CASES } from './tables/cases.js';
-import { CLASSES } from './tables/classes.js';
-import { CONFUSABLES } from './tables/confusables.js';
-import { DECOMPOSITIONS } from './tables/decompositions.js';
-import { FOLDS } from './tables/folds.js';
+import { ASSIGNED, CASES, CLASSES, CONFUSABLES, DECOMPOSITIONS, FOLDS } from './tables/tables.js';
 
-export { UNICODE_VERSION } from './tables/classes.js';
+export { UNICODE_VERSION } from './tables/tables.js';
 
 /** Code points. */
 export type Points = readonly number[];

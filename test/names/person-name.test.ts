@@ -3,10 +3,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { compareNames, type Likeness, type Person } from '../../src/core/contract/person.js';
 import { nameProblem, personOf } from '../../src/names/person-name.js';
-import { CASES } from '../../src/names/tables/cases.js';
-import { CONFUSABLES } from '../../src/names/tables/confusables.js';
-import { DECOMPOSITIONS } from '../../src/names/tables/decompositions.js';
-import { FOLDS } from '../../src/names/tables/folds.js';
+import { CASES, CONFUSABLES, DECOMPOSITIONS, FOLDS } from '../../src/names/tables/tables.js';
 import { hasInvisibleCharacter, INVISIBLE_RANGES } from '../../src/core/contract/invisible.js';
 import { decompose, isIgnorable, pointsOf, textOfPoints, UNICODE_VERSION } from '../../src/names/unicode.js';
 import { sized } from '../fixtures/campaign.js';

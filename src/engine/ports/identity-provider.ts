@@ -1,4 +1,4 @@
-// Verifies tokens of one OpenID Connect issuer. What a service is configured with for it is here too.
+// What a service is configured with for an OpenID Connect issuer, and what it knows of the issuer and its tokens.
 
 import type { JsonObject } from '../../core/contract/json.js';
 import type { SIGNING_ALGORITHMS, SigningAlgorithm } from '../../core/contract/policy/identities.js';
@@ -38,28 +38,8 @@ export interface VerifiedToken {
   readonly key_sha256: string;
 }
 
-export type TokenVerification = { readonly token: VerifiedToken } | { readonly problem: TokenProblem };
-
-/** What a token must be made for. */
-export interface ExpectedToken {
-  readonly audience: string;
-  /** For an ID token of a login. */
-  readonly nonce?: string;
-}
-
 /** The state of the keys of an issuer, for health and metrics. */
 export type KeysState = 'fresh' | 'stale' | 'absent';
-
-export interface IdentityProvider {
-  readonly issuer: string;
-  /** Never throws: what cannot be verified is a problem. */
-  verify(compact: string, expected: ExpectedToken): Promise<TokenVerification>;
-  /** Whether the issuer still publishes the key, as far as is known without waiting. */
-  hasKey(kid: string, key_sha256: string): boolean;
-  /** The same, after old keys were fetched again. */
-  confirmKey(kid: string, key_sha256: string): Promise<boolean>;
-  readonly keysState: KeysState;
-}
 
 /** How long the keys of an issuer count, in milliseconds. */
 export interface KeyAges {

@@ -18,7 +18,7 @@ export interface HookOrigin {
   readonly cwd: string | null;
 }
 
-/** A call of a tool of the client, as a call of a registered tool (`native-tools.ts`). */
+/** A call of a tool of the client, as a call of a registered tool (`native-calls.ts`). */
 export interface NativeCall {
   /** The name of the registered tool. */
   readonly tool: string;

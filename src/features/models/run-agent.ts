@@ -1,20 +1,31 @@
-// The bounded loop: ask an agent, submit its proposal to its run unchanged, and pass the response back. Nothing that an
-// agent writes controls the loop; responses and limits do (`loop-state.ts`).
+// The loops of agents in one open Turnpike: ask an agent, submit its proposal to its run unchanged, and pass the
+// response back. Nothing that an agent writes controls the loop; responses and limits do (`loop-state.ts`).
 
-import { nanoidIds } from '../../system/nanoid-ids.js';
-import { systemClock } from '../../system/system-clock.js';
 import { parseOwnJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
+import type { StepResponse } from '../../core/contract/run/response.js';
+import { rootRunIdOf } from '../../core/contract/run/run-context.js';
 import { RunError, usageError } from '../../core/errors.js';
-import type { Agent, AgentProposal, AgentSchemas, AgentTurn } from '../../engine/ports/agent-exchange.js';
+import { omitUndefined } from '../../core/omit-undefined.js';
+import { requireContent } from '../../core/ledger/require-content.js';
+import type {
+  Agent,
+  AgentProposal,
+  AgentSchemas,
+  AgentTurn,
+  RequestOutcome,
+} from '../../engine/ports/agent-exchange.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { Ids } from '../../engine/ports/ids.js';
-import type { AgentLoopReport, RunAgentOptions, StopReason } from '../../runtime/agents/agent-loop.js';
+import type { TreeEntry } from '../../engine/ports/ledger/ledger-store.js';
+import type { AgentLoopReport, AgentLoops, RunAgentOptions, StopReason } from '../../runtime/agents/agent-loop.js';
 import type { AgentRun, RunEnding } from '../../runtime/agents/agent-run.js';
-import { createDeferred } from '../../runtime/deferred.js';
 import { checkTokens, payloadBytes, PROMPT_BYTES_MAX } from '../../runtime/agents/caller-input.js';
-import { awaitRequest, findPastOutcome, pauseFor, type RequestWaitResult } from './await-request.js';
-import { instructionsFor } from './instructions.js';
+import { RunRequests, type RunRequest } from '../../runtime/agents/run-requests.js';
+import { createDeferred } from '../../runtime/deferred.js';
+import type { HostAccess } from '../../runtime/host-feature.js';
+import { stepId } from '../../../machines/agent.js';
+import { agentSchemas, instructionsFor } from './agent-schemas.js';
 import {
   decideNextTurn,
   resolveLoopSettings,
@@ -25,41 +36,30 @@ import {
   type RecordedExchange,
   type RunHistory,
 } from './loop-state.js';
-import type { RunRequest } from '../../runtime/agents/run-requests.js';
-import { watchRun, type RunWatch } from './run-watch.js';
 
-/** What a loop reads of its run. */
-export interface RunReader {
-  readonly schemas: AgentSchemas;
-  /** The request that a payload has made in the run; null if it has made none. */
-  readonly findRequest: (run_id: string, payload: Uint8Array) => Promise<RunRequest | null>;
-  readonly readHistory: (run_id: string) => Promise<RunHistory>;
-}
+export const openAgentLoops = (host: HostAccess): AgentLoops => ({
+  run: (agent, run, options) => runAgent(host, agent, run, options),
+});
 
 /**
  * Runs an agent until it finishes or is stopped. The run has then ended too: a stopped one is cancelled with the
  * reason, unless `whenStopped` says otherwise. Failures of the agent are reported, not thrown.
  * @throws UsageError for options out of range; RunError CLOSED, AGENT_BUSY; LedgerError
  */
-export async function runAgent(
+async function runAgent(
+  host: HostAccess,
   agent: Agent,
   run: AgentRun,
-  options: RunAgentOptions & { readonly reader: RunReader },
+  options: RunAgentOptions,
 ): Promise<AgentLoopReport> {
-  const { reader, onRequest, clock = systemClock(), ids = nanoidIds() } = options;
+  const { onRequest, clock = host.clock, ids = host.ids } = options;
+  const requests = new RunRequests(host.engine, host.clock);
+  const schemas = await agentSchemas(host.ledger, run);
   const settings = resolveLoopSettings(options);
-  const watch = watchRun(run, options.signal);
+  const watch = new RunWatch(run, options.signal);
   try {
-    const { reason, answer, counts, error } = await runTurns({
-      agent,
-      run,
-      reader,
-      settings,
-      watch,
-      clock,
-      ids,
-      onRequest,
-    });
+    const loop = { host, schemas, requests, agent, run, settings, watch, clock, ids, onRequest };
+    const { reason, answer, counts, error } = await runTurns(loop);
     return { reason, answer, counts, ending: await endRun(run, reason, settings), error };
   } finally {
     watch.close();
@@ -67,9 +67,11 @@ export async function runAgent(
 }
 
 interface LoopContext {
+  readonly host: HostAccess;
+  readonly schemas: AgentSchemas;
+  readonly requests: RunRequests;
   readonly agent: Agent;
   readonly run: AgentRun;
-  readonly reader: RunReader;
   readonly settings: LoopSettings;
   readonly watch: RunWatch;
   readonly clock: Clock;
@@ -80,8 +82,7 @@ interface LoopContext {
 type LoopStop = Omit<AgentLoopReport, 'ending'>;
 
 async function runTurns(loop: LoopContext): Promise<LoopStop> {
-  const { reader, settings, watch } = loop;
-  const { schemas } = reader;
+  const { schemas, settings, watch } = loop;
   const turnBase = { instructions: instructionsFor(schemas, settings), schemas, task: settings.task };
   const begun = await restoreLoop(loop);
   if ('reason' in begun) return { ...begun, answer: null, counts: INITIAL_STATE.counts };
@@ -121,18 +122,18 @@ interface LastExchange extends RecordedExchange {
 async function restoreLoop(
   loop: LoopContext,
 ): Promise<{ readonly state: LoopState; readonly last: LastExchange | null } | TurnInterruption> {
-  const { run, reader, settings } = loop;
+  const { run, settings } = loop;
   if (run.resumed === undefined) return { state: INITIAL_STATE, last: null };
-  let history = await reader.readHistory(run.run_id);
+  let history = await readHistory(loop.host, run.run_id);
   // A step of an earlier process, which waits for a vote or for its effect.
   while (history.isStepping) {
     const interruption = await pauseFor(loop, STEP_POLL_MS);
     if (interruption === 'aborted') return { reason: interruption, error: null };
-    history = await reader.readHistory(run.run_id);
+    history = await readHistory(loop.host, run.run_id);
   }
   let state = INITIAL_STATE;
   for (const exchange of history.exchanges.slice(0, -1)) {
-    const outcome = await findPastOutcome(waitOf(loop).find, exchange);
+    const outcome = await findPastOutcome(loop, exchange);
     state = applyExchange(state, exchange, outcome, settings.conversationBytes);
   }
   const last = history.exchanges.at(-1);
@@ -141,17 +142,9 @@ async function restoreLoop(
 
 const STEP_POLL_MS = 200;
 
-const waitOf = ({ run, reader, watch, clock, settings: { waitMs }, onRequest }: LoopContext) => ({
-  find: (payload: Uint8Array) => reader.findRequest(run.run_id, payload),
-  watch,
-  clock,
-  waitMs,
-  onRequest,
-});
-
 /** An approval that has not helped a repeated proposal, e.g. of an approver who was suspended, is not tried again. */
 async function settle(loop: LoopContext, last: LastExchange): Promise<RequestWaitResult> {
-  const result = await awaitRequest(waitOf(loop), last);
+  const result = await awaitRequest(loop, last);
   return last.isRepeated && 'outcome' in result && result.outcome === 'approved' ? { outcome: null } : result;
 }
 
@@ -212,7 +205,7 @@ async function propose(
 ): Promise<{ readonly response: string } | TurnInterruption> {
   try {
     // Does not wait for the end of the run: a FINISH ends it, and its response must not get lost.
-    const options = { ...(tokens === null ? {} : { tokens }), ...(prompt === null ? {} : { prompt }) };
+    const options = omitUndefined({ tokens: tokens ?? undefined, prompt: prompt ?? undefined });
     const outcome = run.respond(raw, options).then((response) => ({ response }));
     const first = await watch.raceWith(outcome, ['aborted']);
     return typeof first === 'string' ? { reason: first, error: null } : first;
@@ -240,4 +233,168 @@ const ENDED_CODES: readonly RunError['code'][] = ['INVALID_STATE_TRANSITION', 'R
 function drawProposalId(ids: Ids): string {
   const hex = sha256(ids.draw('inp_'));
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}
+
+/** @throws LedgerError LEDGER_ERASED if content of the run is unavailable */
+async function readHistory(
+  { engine, store }: Pick<HostAccess, 'engine' | 'store'>,
+  run_id: string,
+): Promise<RunHistory> {
+  const tree_id = rootRunIdOf(run_id);
+  const tree = await engine.peek(tree_id);
+  const exchanges: RecordedExchange[] = [];
+  for await (const entry of store.tree(tree_id)) {
+    const tokens = tokensOfProposal(entry, run_id);
+    if (tokens === undefined) continue;
+    const step = await engine.findStep(tree_id, run_id, entry.seq);
+    // An input that the run has refused, or one that is not answered yet.
+    if (step === null) continue;
+    const [payload] = requireContent(await store.artifactsOf(entry));
+    exchanges.push({ raw: payload?.bytes ?? new Uint8Array(), response: step.response, tokens });
+  }
+  return { exchanges, isStepping: tree?.isLive(stepId(run_id)) === true };
+}
+
+/** The tokens that a proposal of the run has reported, null for none; undefined for another entry. */
+function tokensOfProposal({ type, text }: TreeEntry, run_id: string): number | null | undefined {
+  if (type !== 'input' || !text.includes('"kind":"proposal"')) return undefined;
+  const { body } = parseOwnJson(text) as {
+    readonly body: { readonly kind: string; readonly run_id: string; readonly tokens: number | null };
+  };
+  return body.kind === 'proposal' && body.run_id === run_id ? body.tokens : undefined;
+}
+
+const FIRST_POLL_MS = 20;
+const LAST_POLL_MS = 1_000;
+
+/** The outcome of the request, or why the loop no longer waits for it. */
+type RequestWaitResult =
+  { readonly outcome: RequestOutcome | null } | { readonly reason: Interruption | 'approval_pending' };
+
+/**
+ * Waits until people have decided about the request for approval that a proposal made. The agent is not called
+ * meanwhile. The votes may come from another process, so the loop looks for them, at growing intervals.
+ * @returns no outcome if the proposal was not denied, or made no request
+ */
+async function awaitRequest(loop: LoopContext, exchange: RecordedExchange): Promise<RequestWaitResult> {
+  const { clock, settings, onRequest } = loop;
+  let request = await findRequest(loop, exchange);
+  if (request?.status !== 'open') return { outcome: outcomeOf(request) };
+  onRequest?.(request);
+  const until = settings.waitMs === null ? Infinity : clock.now() + settings.waitMs;
+  for (let pause = FIRST_POLL_MS; ; pause = Math.min(2 * pause, LAST_POLL_MS)) {
+    const left = until - clock.now();
+    if (left <= 0) return { reason: 'approval_pending' };
+    const interruption = await pauseFor(loop, Math.min(pause, left));
+    if (interruption !== null) return { reason: interruption };
+    request = await findRequest(loop, exchange);
+    if (request?.status !== 'open') return { outcome: outcomeOf(request) };
+  }
+}
+
+/** What became of the request of an earlier exchange, whose approval may have been used since. It is not waited for. */
+async function findPastOutcome(loop: LoopContext, exchange: RecordedExchange): Promise<RequestOutcome | null> {
+  const request = await findRequest(loop, exchange);
+  return request?.status === 'consumed' ? 'approved' : outcomeOf(request);
+}
+
+/** The request that a proposal has made; null if it was not denied, or has made none. */
+async function findRequest(
+  { requests, run }: LoopContext,
+  { raw, response }: RecordedExchange,
+): Promise<RunRequest | null> {
+  const answer = parseOwnJson(response) as StepResponse;
+  const isDenied = 'decision' in answer ? answer.decision === 'DENY' : answer.outcome === 'DENIED';
+  return isDenied ? requests.find(run.run_id, payloadBytes(raw)) : null;
+}
+
+function outcomeOf(request: RunRequest | null): RequestOutcome | null {
+  switch (request?.status) {
+    case 'granted':
+      return 'approved';
+    case 'rejected':
+    case 'expired':
+      return request.status;
+    default:
+      return null;
+  }
+}
+
+/** Lets time pass. @returns what has ended the pause; null if it was the time */
+async function pauseFor({ clock, watch }: LoopContext, ms: number): Promise<Interruption | null> {
+  const timer = createDeferred<null>();
+  const cancel = clock.wake(clock.now() + ms, () => timer.resolve(null));
+  try {
+    return await watch.raceWith(timer.promise, ['run_ended', 'aborted']);
+  } finally {
+    cancel();
+  }
+}
+
+/** Events that can interrupt a loop while it waits. */
+type Interruption = 'run_ended' | 'aborted';
+
+/** Observes the end of a run and the signal of the caller. */
+class RunWatch {
+  readonly #signal: AbortSignal | undefined;
+  readonly #abort = (): void => this.#note('aborted');
+  readonly #events: Interruption[] = [];
+  #failure: { readonly error: unknown } | null = null;
+  /**
+   * Settles the present work, and is removed with it: a promise for the whole loop would keep every proposal raced with
+   * it in memory.
+   */
+  #settle: (() => void) | null = null;
+
+  constructor({ finished }: Pick<AgentRun, 'finished'>, signal: AbortSignal | undefined) {
+    this.#signal = signal;
+    finished.then(
+      () => this.#note('run_ended'),
+      (error: unknown) => {
+        this.#failure = { error };
+        this.#settle?.();
+      },
+    );
+    if (signal?.aborted === true) this.#abort();
+    else signal?.addEventListener('abort', this.#abort, { once: true });
+  }
+
+  /** The first event so far, or null. */
+  get interruption(): Interruption | null {
+    return this.#events[0] ?? null;
+  }
+
+  /**
+   * Resolves with the result of the work, or with an event of `relevant` that happens first. The work then continues
+   * unobserved. Rejects when the process releases the run. Only one work at a time.
+   */
+  raceWith<T>(work: Promise<T>, relevant: readonly Interruption[]): Promise<T | Interruption> {
+    const raced = createDeferred<T | Interruption>();
+    const settle = (): void => {
+      const event = this.#events.find((one) => relevant.includes(one));
+      if (event !== undefined) raced.resolve(event);
+      if (this.#failure !== null) raced.reject(this.#failure.error);
+    };
+    this.#settle = settle;
+    settle();
+    const clear = (): void => {
+      if (this.#settle === settle) this.#settle = null;
+    };
+    void work
+      .then(
+        (value) => raced.resolve(value),
+        (error: unknown) => raced.reject(error),
+      )
+      .finally(clear);
+    return raced.promise;
+  }
+
+  close(): void {
+    this.#signal?.removeEventListener('abort', this.#abort);
+  }
+
+  #note(event: Interruption): void {
+    this.#events.push(event);
+    this.#settle?.();
+  }
 }

@@ -2,29 +2,30 @@
 
 import { quoteForMessage, toPrintable } from '../../core/contract/finding-text.js';
 import type { JsonObject } from '../../core/contract/json.js';
-import type {
-  UpstreamPins,
-  UpstreamsConfig,
-  UpstreamServer as Configured,
+import {
+  type UpstreamPins,
+  type UpstreamsConfig,
+  type UpstreamServer as Configured,
+  UPSTREAMS_FILE,
 } from '../../core/contract/policy/upstreams.js';
 import { usageError } from '../../core/errors.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { Log } from '../../engine/ports/log.js';
-import type { UpstreamConnector } from '../../engine/ports/effects/upstream.js';
 import type { Tool } from '../../runtime/effects/define-effects.js';
-import type { AddedTools, UpstreamProblem } from '../../runtime/effects/tools-of-features.js';
+import type { AddedTools, UpstreamProblem, FeatureToolOptions } from '../../runtime/effects/tools-of-features.js';
 import type { ToolListing } from './tool-definitions.js';
-import { configProblem } from './upstream-files.js';
+import { configProblem, readUpstreams } from './upstream-files.js';
 import { UpstreamServerClient } from './upstream-server-client.js';
 import { nameOf, upstreamTool } from './upstream-tool.js';
+import { resolve } from 'node:path';
+import { systemClock } from '../../system/system-clock.js';
+import { winstonLog } from '../../system/winston-log.js';
 
 interface UpstreamDeps {
   readonly clock: Clock;
   readonly log: Log;
   /** The contract folder. Relative folders of servers are resolved against it. */
   readonly folder: string;
-  /** Default: the MCP client of this package. */
-  readonly connect?: UpstreamConnector;
   /** Aborts the survey and closes all connections. */
   readonly signal?: AbortSignal;
 }
@@ -48,6 +49,23 @@ export interface UpstreamSurvey {
   /** The servers that answered. */
   readonly reachedServers: readonly string[];
   close(): Promise<void>;
+}
+
+const NO_UPSTREAMS: AddedTools = { tools: [], problems: [], close: () => Promise.resolve() };
+
+/**
+ * Connects to the upstream servers of a deployment. An unreachable server is a problem in the result, not an error.
+ * @throws UsageError if there is no upstreams.json
+ * @throws PolicyError if a file cannot be used
+ */
+export async function openUpstreams(options: FeatureToolOptions): Promise<AddedTools> {
+  const { upstreams = false, contract, clock = systemClock(), log = winstonLog('warn') } = options;
+  if (upstreams === false) return NO_UPSTREAMS;
+  const folder = upstreams === true ? contract : upstreams;
+  if (folder === undefined) throw usageError('`upstreams: true` needs `contract`: the folder in which they are listed');
+  const files = readUpstreams(resolve(folder));
+  if (files === null) throw usageError(`${folder} has no ${UPSTREAMS_FILE}`);
+  return connectUpstreams(files.config, files.pins, { clock, log, folder: resolve(folder) });
 }
 
 /**
@@ -76,11 +94,7 @@ export async function surveyUpstreams(
 ): Promise<UpstreamSurvey> {
   const problem = configProblem(config);
   if (problem !== null) throw usageError(`the configuration of upstream servers: ${problem}`);
-  // Imported here because most deployments have no upstream servers.
-  const connect = deps.connect ?? (await import('./mcp/mcp-client.js')).connectMcp;
-  const pairs = config.servers.map(
-    (configured) => [configured, new UpstreamServerClient(configured, { ...deps, connect })] as const,
-  );
+  const pairs = config.servers.map((configured) => [configured, new UpstreamServerClient(configured, deps)] as const);
   const close = async (): Promise<void> => {
     await Promise.all(pairs.map(([, server]) => server.close()));
   };

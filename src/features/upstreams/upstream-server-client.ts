@@ -7,9 +7,9 @@
 
 import { ActionNotExecutedError } from '../../core/errors.js';
 import type { Clock } from '../../engine/ports/clock.js';
-import type { UpstreamConnector, UpstreamCall, UpstreamLink } from '../../engine/ports/effects/upstream.js';
+import type { UpstreamCall, UpstreamLink } from '../../engine/ports/effects/upstream.js';
 import { quoteForMessage } from '../../core/contract/finding-text.js';
-import { type JsonObject, scanJson } from '../../core/contract/json.js';
+import type { JsonObject } from '../../core/contract/json.js';
 import type { UpstreamServer as Configured } from '../../core/contract/policy/upstreams.js';
 import { listDefinitions, type UpstreamToolDefinition, type ToolListing } from './tool-definitions.js';
 
@@ -20,14 +20,12 @@ const LIST_FRESH_MS = 10_000;
 const CALLS_MAX = 64;
 /** The client gives up on a server whose list changes while it is read. */
 const PREPARATIONS_MAX = 3;
-const MESSAGE_DEPTH_MAX = 64;
 const TOO_LONG = 'it takes too long';
 
-export interface ServerParts {
+interface ServerParts {
   readonly clock: Clock;
   /** Relative folders of the configuration are resolved against this one. */
   readonly folder: string;
-  readonly connect: UpstreamConnector;
 }
 
 /** One reading of the tool list: its result, its connection and its time. */
@@ -165,8 +163,9 @@ export class UpstreamServerClient {
     if (this.#closed) throw new Error('it is closed');
     if (this.#link?.isOpen === true) return this.#link;
     await this.#link?.close();
-    const { folder, connect } = this.#parts;
-    this.#link = await connect(this.#configured, { folder, parse, signal });
+    // Imported here because most processes have no upstream servers.
+    const { connectMcp } = await import('./mcp/mcp-client.js');
+    this.#link = await connectMcp(this.#configured, { folder: this.#parts.folder, signal });
     return this.#link;
   }
 
@@ -188,9 +187,4 @@ export class UpstreamServerClient {
     });
     return Promise.race([work, timeout]).finally(cancelTimer);
   }
-}
-
-function parse(text: string): ReturnType<Parameters<UpstreamConnector>[1]['parse']> {
-  const scanned = scanJson(text, MESSAGE_DEPTH_MAX);
-  return scanned.ok ? scanned.value : undefined;
 }

@@ -17,9 +17,8 @@ import {
   convertInputSchema,
   convertOutputSchema,
 } from '../../runtime/effects/convert-schema.js';
-import { toToolResult, toolResultSchema } from './tool-result.js';
+import { toToolResult, toolResultSchema, isConformingValue } from './tool-result.js';
 import type { UpstreamServerClient } from './upstream-server-client.js';
-import { isConformingValue } from './conforming-value.js';
 import { printableText, weakenSchema } from '../../runtime/effects/weaken-schema.js';
 
 const TIMEOUT_MS_DEFAULT = 30_000;

@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { ApprovalBallot, ApprovalEntry } from '../../../src/core/contract/run/approval.js';
 import type { Person } from '../../../src/core/contract/person.js';
 import { personOf } from '../../../src/names/person-name.js';
-import { CONFUSABLES } from '../../../src/names/tables/confusables.js';
+import { CONFUSABLES } from '../../../src/names/tables/tables.js';
 import { emptyBook, type ApprovalPolicy } from '../../../src/core/policy/policy-features.js';
 import { requestApproval, approvalStatus, countBallot } from '../../../src/features/approvals/approval-requests.js';
 import { checkIdentity } from '../../../src/features/approvals/voter-identity.js';

@@ -6,7 +6,7 @@ import { Check } from 'typebox/value';
 import type { JsonObject } from '../../../src/core/contract/json.js';
 import { DIALECTS } from '../../../src/features/hooks/dialects.js';
 import type { HookEvent } from '../../../src/features/hooks/hook-event.js';
-import { NATIVE_TOOLS } from '../../../src/features/hooks/native-tools.js';
+import { NATIVE_TOOLS } from '../../../src/features/hooks/native-calls.js';
 import { readFixture } from '../../fixtures/hooks/read-fixture.js';
 
 const RECORDED = ['claude-code', 'codex', 'gemini-cli', 'opencode'] as const;

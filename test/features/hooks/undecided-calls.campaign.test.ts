@@ -5,8 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { CallCoverage } from '../../../src/features/hooks/comparisons/call-coverage.js';
 import { DIALECTS } from '../../../src/features/hooks/dialects.js';
 import { CLIENTS, type Client } from '../../../src/features/hooks/hook-event.js';
-import { countsIn } from '../../../src/features/hooks/client-files/count-files.js';
-import { isCallIn, sessionIn } from '../../../src/features/hooks/undecided-calls.js';
+import { isCallIn, sessionIn } from '../../../src/features/hooks/client-files/count-files.js';
 import { jsonLines, turnpike } from '../../interfaces/cli/fake-io.js';
 import { Bench } from '../../fixtures/bench.js';
 import { codingEdit } from '../../fixtures/coding-policy.js';
@@ -35,6 +34,20 @@ const DENIALS: Readonly<Record<string, Denial>> = {
     agent.send(agent.event(shellCall(agent.client, 'git status'), session), ['--project', '/']),
 };
 
+/** What `agents sessions` prints on the machine of a client. */
+async function sessionsOf({ machine }: HookClient, home: string, more: readonly string[]): Promise<string> {
+  const environment = { ...machine.environment } as Record<string, string>;
+  const { stdout } = await turnpike(machine.project, ['agents', 'sessions', '--home', home, ...more], { environment });
+  return stdout;
+}
+
+/** A call that is allowed and reported. */
+async function allow(agent: HookClient, session: string, id: string): Promise<void> {
+  const call = agent.event(shellCall(agent.client, `echo ${id}`), session, id);
+  expect(isAllowed(await agent.send(call))).toBe(true);
+  await agent.report(call);
+}
+
 interface Row {
   readonly session: string | null;
   readonly coverage: CallCoverage;
@@ -46,28 +59,17 @@ describe.each(CLIENTS)('0088: what the hook of %s denies without a decision is c
   beforeAll(() => {
     agent = new HookClient(client, bench.home);
   });
-  const sessions = async (...more: string[]): Promise<string> => {
-    const { machine } = agent;
-    const { stdout } = await turnpike(machine.project, ['agents', 'sessions', '--home', bench.home, ...more], {
-      environment: { ...machine.environment } as Record<string, string>,
-    });
-    return stdout;
-  };
+  const sessions = (...more: string[]): Promise<string> => sessionsOf(agent, bench.home, more);
   const rowOf = async (session: string): Promise<Row | undefined> =>
     jsonLines<Row>(await sessions('--json')).find((row) => row.session === session);
-  async function allow(session: string, id: string): Promise<void> {
-    const call = agent.event(shellCall(client, `echo ${id}`), session, id);
-    expect(isAllowed(await agent.send(call))).toBe(true);
-    await agent.report(call);
-  }
 
   test.each(Object.entries(DENIALS))('%s', async (name, deny) => {
     const session = `${client}-${name.replaceAll(' ', '-')}`;
-    await allow(session, 'one');
+    await allow(agent, session, 'one');
     expect(isAllowed(await deny(agent, session))).toBe(false);
     const before = await sessions('--limit', '1');
     expect(before).toContain('not compared: 1 calls denied without a decision, which are not recorded');
-    await allow(session, 'two');
+    await allow(agent, session, 'two');
     const after = await sessions('--limit', '1');
     expect(after).toContain('3 calls seen · 2 gated (2 allowed, 0 denied, 0 for approval)');
     expect(after).toContain('gaps: 1 denied without a decision');
@@ -76,7 +78,7 @@ describe.each(CLIENTS)('0088: what the hook of %s denies without a decision is c
 
   test('the service is away, also for sessions that it never knows', async () => {
     const [session, unknown] = [`${client}-away`, `${client}-never`];
-    await allow(session, 'one');
+    await allow(agent, session, 'one');
     await bench.turnpike.close();
     for (const of of [session, unknown, unknown]) {
       const { code, err } = await agent.shell('git status', of, 'away');
@@ -85,7 +87,7 @@ describe.each(CLIENTS)('0088: what the hook of %s denies without a decision is c
     expect(await sessions('--limit', '1')).toContain('not compared: 1 calls denied without a decision');
     expect(await sessions()).toContain(`${client}: 2 calls of other sessions were denied`);
     bench = await Bench.reopen(bench, { ...OPTIONS, clock: bench.clock });
-    await allow(session, 'two');
+    await allow(agent, session, 'two');
     expect(await sessions('--limit', '1')).toContain('gaps: 1 denied without a decision');
     const end = { 'gemini-cli': 'SessionEnd', cursor: 'sessionEnd' }[client as string] ?? 'SessionEnd';
     const event = Object.entries(agent.event(shellCall(client, 'x'), session));
@@ -100,7 +102,7 @@ describe.each(CLIENTS)('0088: what the hook of %s denies without a decision is c
 
   test('what its client refuses after an allow', async () => {
     const session = `${client}-refused`;
-    await allow(session, 'one');
+    await allow(agent, session, 'one');
     expect(isAllowed(await agent.shell('git status', session, 'two'))).toBe(true);
     const listed = await sessions('--limit', '1');
     expect(listed).toContain('not compared: 1 allowed calls without an outcome so far');
@@ -162,13 +164,7 @@ describe.each(CLIENTS)('0088: what a service denies to %s over HTTP without a re
     };
   });
   afterAll(() => http.close());
-  const sessions = async (...more: string[]): Promise<string> => {
-    const { machine } = agent;
-    const { stdout } = await turnpike(machine.project, ['agents', 'sessions', '--home', own.home, ...more], {
-      environment: { ...machine.environment } as Record<string, string>,
-    });
-    return stdout;
-  };
+  const sessions = (...more: string[]): Promise<string> => sessionsOf(agent, own.home, more);
   async function post(session: string, { change, query, type, by = 'own' as never }: Partial<HttpDenial>, id = 'two') {
     const text = JSON.stringify(agent.event(shellCall(client, 'git status'), session, id));
     const project = `?project=${encodeURIComponent(agent.machine.project)}&case=project-1`;
@@ -179,15 +175,10 @@ describe.each(CLIENTS)('0088: what a service denies to %s over HTTP without a re
     const out = await response.text();
     return { status: response.status, isAllowed: isAllowed({ code: response.status === 200 ? 0 : 2, out, err: '' }) };
   }
-  async function open(session: string): Promise<void> {
-    const call = agent.event(shellCall(client, 'echo one'), session, 'one');
-    expect(isAllowed(await agent.send(call))).toBe(true);
-    await agent.report(call);
-  }
 
   test.each(Object.entries(HTTP_DENIALS))('%s', async (name, denial) => {
     const session = `${client}-http-${name.replaceAll(' ', '-')}`;
-    await open(session);
+    await allow(agent, session, 'one');
     expect(await post(session, denial)).toEqual({ status: denial.status, isAllowed: false });
     const before = await sessions('--limit', '1');
     expect(before).toContain('not compared: 1 calls denied without a decision, which are not recorded');
@@ -205,7 +196,7 @@ describe.each(CLIENTS)('0088: what a service denies to %s over HTTP without a re
   test.each(Object.entries(UNNAMED_DENIALS))('%s, which names no session that is known', async (name, denial) => {
     const session = `${client}-unnamed-${name.replaceAll(' ', '-')}`;
     const unnamed = async () => Number(/(\d+) calls denied .* which name no session/.exec(await sessions())?.[1] ?? 0);
-    await open(session);
+    await allow(agent, session, 'one');
     const before = await unnamed();
     expect(await post(session, denial)).toEqual({ status: denial.status, isAllowed: false });
     const limit = Date.now() + 10_000;
@@ -213,21 +204,4 @@ describe.each(CLIENTS)('0088: what a service denies to %s over HTTP without a re
     expect(await unnamed()).toBe(before + 1);
     expect(await sessions()).not.toContain('no gaps');
   });
-});
-
-test('0088: names of events that are no calls', () => {
-  const names = ['PostToolUse', 'AfterTool', 'postToolUse', 'afterShellExecution', 'tool_result', 'SessionStart'];
-  const others = ['sessionEnd', 'session_shutdown', 'SubagentStop'];
-  expect([...names, ...others].filter((name) => isCallIn(`{"hook_event_name": "${name}"}`))).toEqual([]);
-  expect(
-    ['PreToolUse', 'BeforeTool', 'preToolUse', 'beforeReadFile', ''].map((name) => isCallIn(`{"hookName":"${name}"}`)),
-  ).not.toContain(false);
-  expect(isCallIn('')).toBe(true);
-});
-
-test('0088: a file of counts has nothing but counts', () => {
-  expect(countsIn(Buffer.from('sslurf'))).toEqual({ no_service: 2, too_long: 1, unreadable: 1, refused: 1, failed: 1 });
-  expect(countsIn(Buffer.from('\u0000{"a":1}'))).toEqual({ unreadable: 8 });
-  expect(countsIn(Buffer.alloc(9_000, 's'))).toEqual({ no_service: 4_096 });
-  expect(countsIn(Buffer.alloc(0))).toEqual({});
 });

@@ -8,7 +8,7 @@ import { NATIVE_TOOL_NAMES } from '../../../src/core/contract/policy/native-tool
 import { isNear } from '../../../src/core/contract/policy/near-names.js';
 import type { Role } from '../../../src/core/contract/policy/roles.js';
 import type { ApprovalRule } from '../../../src/core/contract/run/approval.js';
-import { NATIVE_TOOLS } from '../../../src/features/hooks/native-tools.js';
+import { NATIVE_TOOLS } from '../../../src/features/hooks/native-calls.js';
 import {
   laneKindOf,
   PROMOTION_PROHIBITS,

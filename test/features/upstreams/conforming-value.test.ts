@@ -5,7 +5,7 @@ import type { JsonObject } from '../../../src/core/contract/json.js';
 import type { JsonSchema } from '../../../src/core/contract/json-schema.js';
 import type { UpstreamLink } from '../../../src/engine/ports/effects/upstream.js';
 import { listDefinitions } from '../../../src/features/upstreams/tool-definitions.js';
-import { isConformingValue } from '../../../src/features/upstreams/conforming-value.js';
+import { isConformingValue } from '../../../src/features/upstreams/tool-result.js';
 import { weakenSchema } from '../../../src/runtime/effects/weaken-schema.js';
 
 const times = <T>(count: number, one: (index: number) => T): T[] => Array.from({ length: count }, (_, i) => one(i));

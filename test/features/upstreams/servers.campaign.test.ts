@@ -3,10 +3,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { connectMcp } from '../../../src/features/upstreams/mcp/mcp-client.js';
 import { NO_PINS } from '../../../src/core/contract/policy/upstreams.js';
-import { connectUpstreams } from '../../../src/features/upstreams/connect-upstreams.js';
-import { openUpstreams } from '../../../src/features/upstreams/open-upstreams.js';
+import { connectUpstreams, openUpstreams } from '../../../src/features/upstreams/connect-upstreams.js';
 import { UpstreamServerClient } from '../../../src/features/upstreams/upstream-server-client.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { CASE_AGENT } from '../../fixtures/service.js';
@@ -280,7 +278,7 @@ describe('a definition that changes between two calls, within ten seconds and un
 
   test('concurrent calls share one list', async () => {
     const configured: Server = ground.spy({ tools: [tool('say')] });
-    const server = new UpstreamServerClient(configured, { ...ground.deps(), connect: connectMcp });
+    const server = new UpstreamServerClient(configured, ground.deps());
     const [definition] = (await server.list()).definitions;
     const call = { tool: 'say', input: {}, idempotency_key: 'k', idempotent: false, prepare_ms: 10_000 };
     const pinned = { ...call, sha256: definition?.sha256 ?? '' };
@@ -328,7 +326,7 @@ describe('the servers of an opened Turnpike', () => {
 
 test('of one server, 64 calls may be in flight', async () => {
   const configured: Server = ground.spy({ tools: [tool('say')], results: { say: { hangs: true } } });
-  const server = new UpstreamServerClient(configured, { ...ground.deps(), connect: connectMcp });
+  const server = new UpstreamServerClient(configured, ground.deps());
   const [definition] = (await server.list()).definitions;
   const aborts = Array.from({ length: 64 }, () => new AbortController());
   const call = { tool: 'say', input: {}, idempotency_key: 'k', idempotent: true };

@@ -2,8 +2,7 @@
 // which whole names are alike: as they are written, and after case folding. Letter by letter it knows a third one: each
 // letter in either case, and then a look-alike. A spelling uses one of these ways.
 
-import { CONFUSABLES } from '../../../src/names/tables/confusables.js';
-import { FOLDS } from '../../../src/names/tables/folds.js';
+import { CONFUSABLES, FOLDS } from '../../../src/names/tables/tables.js';
 import { pairsOf } from '../../names/table-pairs.js';
 import type { Random } from '../../simulation/random.js';
 

@@ -1,5 +1,4 @@
-import type { Json, JsonObject } from '../../../core/contract/json.js';
-import type { UpstreamServer } from '../../../core/contract/policy/upstreams.js';
+import type { JsonObject } from '../../../core/contract/json.js';
 import type { TraceCarrier } from '../../../core/contract/trace-context.js';
 
 /** One call of a tool. It must be sent at most once. */
@@ -14,8 +13,8 @@ export interface UpstreamCall {
 }
 
 /**
- * A connection to an MCP server. Everything received is untrusted: it was parsed by the `parse` function of the
- * connecting code, is bounded in size, and is otherwise as the server sent it.
+ * A connection to an MCP server. Everything received is untrusted: it was parsed strictly, is bounded in size and
+ * depth, and is otherwise as the server sent it.
  */
 export interface UpstreamLink {
   /** False once the link is dead. It does not recover; connect again. */
@@ -33,15 +32,3 @@ export interface UpstreamLink {
   /** Closes the link, and its process if there is one, in bounded time. Never throws. */
   close(): Promise<void>;
 }
-
-export interface ConnectOptions {
-  /** The base directory of relative paths. */
-  readonly folder: string;
-  /** Parses JSON strictly; undefined if the text is malformed, too deep, or has a duplicate key. */
-  readonly parse: (text: string) => Json | undefined;
-  /** Aborts the connection attempt. */
-  readonly signal: AbortSignal;
-}
-
-/** Connects and negotiates a protocol version. The message of an error must not contain a secret. */
-export type UpstreamConnector = (server: UpstreamServer, options: ConnectOptions) => Promise<UpstreamLink>;

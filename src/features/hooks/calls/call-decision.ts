@@ -3,11 +3,10 @@
 import type { CallRule } from '../../../core/contract/policy/call-rules.js';
 import type { CallDecider, CallRules, JudgedCall } from '../../../core/policy/policy-features.js';
 import { callParts, type CallPart } from './call-parts.js';
-import { matchesGlob, matchesGlobInAnyCase } from './glob.js';
-import { namesDenied } from './denied-names.js';
+import { matchesGlob, matchesGlobInAnyCase, namesDenied } from './glob.js';
 
 /** `rule` is null if no rule has matched, and `part` if no rule is about the tool. */
-export type CallDecision =
+type CallDecision =
   | { readonly decision: 'allow' }
   | { readonly decision: 'approval'; readonly rule: CallRule }
   | { readonly decision: 'deny'; readonly rule: CallRule | null; readonly part: CallPart | null }
@@ -66,34 +65,48 @@ function isGranted({ commands, options, paths, hosts, names }: CallRule, part: C
   );
 }
 
-/** As `isGranted`, but a path condition also holds for a word of a command that names such a path. */
-function isDenied(rule: CallRule, part: CallPart): boolean {
-  const { commands, paths, hosts, names } = rule;
-  return (
-    (commands === undefined ||
-      (part.kind === 'command' && commands.some((prefix) => beginsWith(part.words, prefix)))) &&
-    (paths === undefined || paths.some((glob) => isNamedBy(glob, part))) &&
-    (hosts === undefined || (part.kind === 'host' && hosts.some((pattern) => matchesHost(pattern, part.host)))) &&
-    (names === undefined || (part.kind === 'name' && names.some((glob) => matchesGlobInAnyCase(glob, part.name))))
-  );
+/** Whether every condition of a rule that denies holds for the part. */
+const isDenied = ({ commands, paths, hosts, names }: CallRule, part: CallPart): boolean =>
+  (commands === undefined || commands.some((prefix) => isMatch('command', prefix, part))) &&
+  (paths === undefined || paths.some((glob) => isMatch('path', glob, part))) &&
+  (hosts === undefined || hosts.some((pattern) => isMatch('host', pattern, part))) &&
+  (names === undefined || names.some((glob) => isMatch('name', glob, part)));
+
+/** What a pattern of a rule is about. */
+export type PatternKind = 'command' | 'path' | 'host' | 'name';
+
+/** Whether a pattern names the part, in any case; one of paths also names a command with a word of such a path. */
+export function isMatch(kind: PatternKind, pattern: string, part: CallPart): boolean {
+  switch (kind) {
+    case 'command':
+      return part.kind === 'command' && beginsWith(part.words, pattern);
+    case 'path':
+      return namesPath(pattern, part);
+    case 'host':
+      return part.kind === 'host' && matchesHost(pattern, part.host);
+    case 'name':
+      return part.kind === 'name' && matchesGlobInAnyCase(pattern, part.name);
+  }
 }
 
 export const beginsWith = (words: readonly string[], prefix: string): boolean =>
   prefix.split(' ').every((word, index) => words[index] === word);
 
-export const matchesHost = (pattern: string, host: string): boolean =>
+const matchesHost = (pattern: string, host: string): boolean =>
   pattern.startsWith('*.') ? host.endsWith(pattern.slice(1)) : host === pattern;
 
 /** Whether a part names a path that the glob of a rule matches. */
-export function isNamedBy(glob: string, part: CallPart): boolean {
-  if (part.kind === 'glob') return namesDenied(part.names, part.path, glob);
-  if (part.kind === 'command' && namesDenied(part.names, '.', glob)) return true;
-  return pathsOf(part).some((path) => matchesGlobInAnyCase(glob, path));
-}
-
-function pathsOf(part: CallPart): readonly string[] {
-  if (part.kind === 'path') return [part.path];
-  return part.kind === 'command' ? part.paths : [];
+function namesPath(glob: string, part: CallPart): boolean {
+  switch (part.kind) {
+    case 'path':
+      return matchesGlobInAnyCase(glob, part.path);
+    case 'glob':
+      return namesDenied(part.names, part.path, glob);
+    case 'command':
+      return namesDenied(part.names, '.', glob) || part.paths.some((path) => matchesGlobInAnyCase(glob, path));
+    default:
+      return false;
+  }
 }
 
 /**

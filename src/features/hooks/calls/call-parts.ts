@@ -2,9 +2,9 @@
 
 import { isJsonObject, type Json, type JsonObject } from '../../../core/contract/json.js';
 import { isNativeTool, isRedacted, type NativeToolName } from '../../../core/contract/policy/native-tool-names.js';
-import { searchedNames, type SearchedNames } from './denied-names.js';
+import { searchedNames, type SearchedNames } from './glob.js';
 import { shellCommands } from './shell-words.js';
-import { namedPaths, pathsInWords, readWordPaths } from './word-paths.js';
+import { namedPaths, pathsOfText, readWordPaths } from './word-paths.js';
 
 /** One part of a call. */
 export type CallPart =
@@ -84,20 +84,23 @@ function commandParts({ command, cwd, paths }: JsonObject): readonly CallPart[] 
   if (commands === null) return null;
   const resolved = readWordPaths(paths);
   const folders = typeof cwd === 'string' ? [cwd] : [];
-  if (resolved === null || namedPaths(commands.flat()) === null) return null;
-  if (![...folders, ...resolved.values()].every(isCanonical)) return null;
-  if (searchedNames(globsIn(commands.flat())) === null) return null;
-  return commands.map((words) => ({
-    kind: 'command',
-    words,
-    paths: [...folders, ...pathsInWords(words, folders[0] ?? '.', resolved)],
-    names: searchedNames(globsIn(words)) ?? [],
-  }));
+  if (resolved === null || ![...folders, ...resolved.values()].every(isCanonical)) return null;
+  // The limits are those of the whole call.
+  const all = namedPaths(commands.flat());
+  if (all === null || searchedNames(all.filter(isGlob)) === null) return null;
+  return commands.map((words) => {
+    const named = namedPaths(words) ?? [];
+    return {
+      kind: 'command',
+      words,
+      paths: [...folders, ...named.flatMap((text) => pathsOfText(text, folders[0] ?? '.', resolved))],
+      names: searchedNames(named.filter(isGlob)) ?? [],
+    };
+  });
 }
 
-/** The words, and parts of words, by which a program may search for names. */
-const globsIn = (words: readonly string[]): readonly string[] =>
-  (namedPaths(words) ?? []).filter((text) => /[*?[{]|[@+!]\(/.test(text));
+/** Whether a program may search for names by a word, or by a part of one. */
+const isGlob = (text: string): boolean => /[*?[{]|[@+!]\(/.test(text);
 
 function searchParts({ path = '.', globs = [] }: JsonObject): readonly CallPart[] | null {
   const folder = pathParts([path]);

@@ -10,7 +10,7 @@ const NAMED_PATHS_MAX = 2_048;
 const NAMED_CHARS_MAX = 131_072;
 
 /** The path of a text of a command, relative to the project if it is inside. */
-export type WordPaths = ReadonlyMap<string, string>;
+type WordPaths = ReadonlyMap<string, string>;
 
 /** Each text in the words that may be a path, once; null if there are too many. */
 export function namedPaths(words: readonly string[]): readonly string[] | null {
@@ -67,11 +67,8 @@ const withoutDots = (text: string): string =>
     .filter((segment, index) => segment !== '.' && segment !== '..' && (segment !== '' || index === 0))
     .join('/');
 
-/** The paths that the words name in a folder, as written and as resolved. */
-export const pathsInWords = (words: readonly string[], folder: string, resolved: WordPaths): readonly string[] =>
-  (namedPaths(words) ?? []).flatMap((text) => pathsOfText(text, folder, resolved));
-
-function pathsOfText(text: string, folder: string, resolved: WordPaths): readonly string[] {
+/** The paths that a text of a command names in a folder, as written and as resolved. */
+export function pathsOfText(text: string, folder: string, resolved: WordPaths): readonly string[] {
   const found = resolved.get(text);
   const written = writtenPath(text, folder);
   if (found === undefined) return [written];

@@ -1,6 +1,7 @@
-// Where the hook program counts what it denies without a decision, and a service what it denies over HTTP without a
-// record: in small files, a byte for each time. Nothing of them is trusted. A failure to count changes nothing else.
-// `turnpike agents sessions` reads them.
+// Calls that a hook has denied without a decision of the service: nothing of them is in the ledger. The hook program
+// counts them in a file for each session, outside of the project, and reports the counts with the next event; a service
+// counts what it denies over HTTP without a record. `turnpike agents sessions` reads the files. Anyone may have changed
+// one, so it holds nothing but counts: one byte for each call. A failure to count changes nothing else.
 
 import {
   closeSync,
@@ -19,9 +20,35 @@ import { toRecordedScopeValue } from '../../../core/contract/free-text.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import { canonicalJson } from '../../../core/contract/json.js';
 import { readRegularSync } from '../../../system/files/open-file.js';
-import { dataFolder } from '../clients/client-names.js';
+import { dataFolder, CLIENT_NAMES } from '../clients/client-names.js';
 import { UNDECIDED_REASONS, type Client, type UndecidedReason } from '../hook-event.js';
-import { totalOf, UNDECIDED_MAX, type UndecidedCounts } from '../undecided-calls.js';
+
+/** How many calls were denied for each reason. */
+export type UndecidedCounts = Readonly<Partial<Record<UndecidedReason, number>>>;
+
+/** No file counts more calls. */
+export const UNDECIDED_MAX = 4_096;
+
+export const totalOf = (counts: UndecidedCounts): number =>
+  Object.values(counts).reduce((sum: number, count) => sum + count, 0);
+
+/**
+ * The session that an event names, in a text that may be cut or no JSON: it only decides where a call is counted.
+ * @returns null if none is found
+ */
+export function sessionIn(client: Client, text: string): string | null {
+  const found = CLIENT_NAMES[client].sessionMembers.map((name) => valueIn(text, name));
+  return found.find((value) => value !== null) ?? null;
+}
+
+/** Whether the event is that of a call before it is made. What has no name counts as one. */
+export const isCallIn = (text: string): boolean =>
+  !/^(?:post|after|session|subagent|tool_result)/i.test(
+    valueIn(text, 'hook_event_name') ?? valueIn(text, 'hookName') ?? '',
+  );
+
+const valueIn = (text: string, name: string): string | null =>
+  new RegExp(`"${name}"\\s*:\\s*"([^"\\\\]{1,128})"`).exec(text)?.[1] ?? null;
 
 const FILE_MODE = 0o600;
 const FOLDER_MODE = 0o700;
@@ -51,38 +78,47 @@ export class CountFiles {
 
   /** @param session null for events that name none */
   read(client: Client, session: string | null): UndecidedCounts {
-    return countsIn(readCountFile(this.#pathOf(client, session), UNDECIDED_MAX));
+    return readCounts(this.#pathOf(client, session));
   }
 
   /** A session too many is counted with the events that name none. */
   add(client: Client, session: string | null, reason: UndecidedReason): void {
     const byte = BYTES[reason];
-    if (!addToCountFile(this.#pathOf(client, session), byte, UNDECIDED_MAX) && session !== null)
-      addToCountFile(this.#pathOf(client, null), byte, UNDECIDED_MAX);
+    if (!addToFile(this.#pathOf(client, session), byte) && session !== null)
+      addToFile(this.#pathOf(client, null), byte);
   }
 
   remove(client: Client, session: string | null): void {
-    removeCountFile(this.#pathOf(client, session));
+    rmSync(this.#pathOf(client, session), { force: true });
   }
 
   /** How many calls of a client are counted for other sessions than these. */
   others(client: Client, sessions: readonly string[]): number {
-    const known = new Set(sessions.map((session) => countFileName(this.#home, client, session)));
-    return listCountFiles(this.#folder)
-      .filter((name) => name.startsWith(countFilePrefix(this.#home, client)) && !known.has(name))
-      .map((name) => totalOf(countsIn(readCountFile(join(this.#folder, name), UNDECIDED_MAX))))
+    const known = new Set(sessions.map((session) => this.#nameOf(client, session)));
+    return namesIn(this.#folder)
+      .filter((name) => name.startsWith(this.#prefixOf(client)) && !known.has(name))
+      .map((name) => totalOf(readCounts(join(this.#folder, name))))
       .reduce((sum, count) => sum + count, 0);
   }
 
   #pathOf(client: Client, session: string | null): string {
-    return join(this.#folder, countFileName(this.#home, client, session));
+    return join(this.#folder, this.#nameOf(client, session));
+  }
+
+  /** The name of the file that counts for a session, or for events without one; its beginning is that of its home. */
+  #nameOf(client: Client, session: string | null): string {
+    return `${this.#prefixOf(client)}${hashOf(session === null ? null : toRecordedScopeValue(session))}`;
+  }
+
+  #prefixOf(client: Client): string {
+    return `${hashOf(this.#home)}-${client}-`;
   }
 }
 
 /** What a file counts. A byte that stands for no reason counts too. */
-export function countsIn(bytes: Uint8Array): UndecidedCounts {
+function countsIn(bytes: Uint8Array): UndecidedCounts {
   const counts: Partial<Record<UndecidedReason, number>> = {};
-  for (const byte of bytes.subarray(0, UNDECIDED_MAX)) {
+  for (const byte of bytes) {
     const letter = String.fromCharCode(byte);
     const reason = UNDECIDED_REASONS.find((one) => BYTES[one] === letter) ?? 'unreadable';
     counts[reason] = (counts[reason] ?? 0) + 1;
@@ -90,31 +126,25 @@ export function countsIn(bytes: Uint8Array): UndecidedCounts {
   return counts;
 }
 
-/** The name of the file that counts for a session, or for events without one; its beginning is that of its home. */
-const countFileName = (home: string, client: Client, session: string | null): string =>
-  `${countFilePrefix(home, client)}${hashOf(session === null ? null : toRecordedScopeValue(session))}`;
-
-const countFilePrefix = (home: string, client: Client): string => `${hashOf(home)}-${client}-`;
-
 const hashOf = (value: string | null): string => sha256(canonicalJson([value])).slice(0, 32);
 
-/** The bytes of a file; none if there is no such file, or another one. */
-export function readCountFile(path: string, bytesMax: number): Uint8Array {
+/** Nothing is counted in a file that is not there, or that is no file of counts. */
+function readCounts(path: string): UndecidedCounts {
   try {
-    return readRegularSync(path, bytesMax);
+    return countsIn(readRegularSync(path, UNDECIDED_MAX));
   } catch {
-    return new Uint8Array();
+    return {};
   }
 }
 
 /** @returns whether it is counted: in a file that is full, and in one too many, it is not */
-export function addToCountFile(path: string, byte: string, bytesMax: number): boolean {
+function addToFile(path: string, byte: string): boolean {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: FOLDER_MODE });
     const descriptor = openCountFile(path);
     try {
       const file = fstatSync(descriptor);
-      return file.isFile() && file.size < bytesMax && writeSync(descriptor, byte) === 1;
+      return file.isFile() && file.size < UNDECIDED_MAX && writeSync(descriptor, byte) === 1;
     } finally {
       closeSync(descriptor);
     }
@@ -132,10 +162,8 @@ function openCountFile(path: string): number {
   }
 }
 
-export const removeCountFile = (path: string): void => rmSync(path, { force: true });
-
-/** The names of the count files of a folder, sorted. */
-export function listCountFiles(folder: string): readonly string[] {
+/** The names of the files of a folder, sorted. */
+function namesIn(folder: string): readonly string[] {
   try {
     return readdirSync(folder).sort().slice(0, FILES_MAX);
   } catch {

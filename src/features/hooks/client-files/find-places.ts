@@ -5,7 +5,7 @@ import { existsSync, lstatSync, opendirSync, readdirSync, realpathSync, statSync
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { errorCode } from '../../../system/error-code.js';
-import { isWithin } from './read-client-file.js';
+import { isWithin } from './client-file.js';
 
 export interface SearchLimits {
   readonly folders: number;
@@ -17,7 +17,7 @@ export interface SearchLimits {
 /** About a second of work at most. */
 const LIMITS: SearchLimits = { folders: 20_000, entries: 200_000, depth: 32, places: 1_000 };
 
-export interface FoundPlaces {
+interface FoundPlaces {
   /** Relative to the project, sorted. The last parts of a place may not exist. */
   readonly places: readonly string[];
   /** Whether every folder was looked at but those of `SKIPPED`. */

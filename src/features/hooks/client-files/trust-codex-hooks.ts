@@ -3,10 +3,12 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readJson } from '../../../core/contract/json.js';
+import { createInterface } from 'node:readline';
+import { isJsonObject, type Json, readJson } from '../../../core/contract/json.js';
+import { objectsIn } from '../clients/read-settings.js';
 
 /** A hook as Codex sees it. */
-export interface CodexHook {
+interface CodexHook {
   readonly key: string;
   readonly command: string;
   readonly hash: string;
@@ -15,6 +17,12 @@ export interface CodexHook {
 
 const ANSWER_CHARS_MAX = 4_194_304;
 const TIME_MS_MAX = 15_000;
+
+interface CodexTrust {
+  readonly cwd: string;
+  readonly commands: readonly string[];
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
 
 /**
  * Makes Codex trust the hooks with these commands, and no others.
@@ -28,7 +36,7 @@ export async function trustCodexHooks(
   const server = new AppServer(program, cwd, environment);
   try {
     await server.call('initialize', { clientInfo: { name: 'turnpike', version: '0.0.0' } });
-    server.notify('initialized');
+    server.send({ method: 'initialized' });
     const own = async (): Promise<readonly CodexHook[]> =>
       hooksIn(await server.call('hooks/list', { cwds: [cwd] })).filter(({ command }) => commands.includes(command));
     const state = Object.fromEntries((await own()).map(({ key, hash }) => [key, { trusted_hash: hash }]));
@@ -41,99 +49,61 @@ export async function trustCodexHooks(
   }
 }
 
-/** What `trustCodexHooks` needs. */
-export interface CodexTrust {
-  readonly cwd: string;
-  readonly commands: readonly string[];
-  readonly environment: Readonly<Record<string, string | undefined>>;
-}
-
-interface Answer {
-  readonly id?: unknown;
-  readonly result?: unknown;
-  readonly error?: unknown;
-}
-
+/** A process that gets one request at a time. It is killed when its time is over, or its answers are too long. */
 class AppServer {
   readonly #child;
-  readonly #waiting = new Map<number, (answer: Answer | null) => void>();
-  readonly #timer: NodeJS.Timeout;
-  #text = '';
+  readonly #lines: AsyncIterator<string>;
   #last = 0;
 
-  constructor(program: string, cwd: string, environment: Readonly<Record<string, string | undefined>>) {
-    this.#child = spawn(program, ['app-server'], { cwd, env: environment, stdio: ['pipe', 'pipe', 'ignore'] });
-    this.#timer = setTimeout(() => this.#fail(), TIME_MS_MAX);
-    this.#child.on('error', () => this.#fail());
-    this.#child.on('close', () => this.#fail());
-    this.#child.stdin.on('error', () => this.#fail());
-    this.#child.stdout.setEncoding('utf8').on('data', (part: string) => this.#receive(part));
-  }
-
-  async call(method: string, params: object): Promise<unknown> {
-    const id = (this.#last += 1);
-    const answer = await new Promise<Answer | null>((done) => {
-      this.#waiting.set(id, done);
-      this.#send({ id, method, params });
+  constructor(program: string, cwd: string, environment: CodexTrust['environment']) {
+    const limits = { timeout: TIME_MS_MAX, killSignal: 'SIGKILL' } as const;
+    const child = spawn(program, ['app-server'], {
+      ...limits,
+      cwd,
+      env: environment,
+      stdio: ['pipe', 'pipe', 'ignore'],
     });
-    if (answer === null || answer.error !== undefined) throw new Error(`codex app-server gives no answer to ${method}`);
-    return answer.result;
+    // The end of its output says enough.
+    for (const emitter of [child, child.stdin]) emitter.on('error', () => undefined);
+    let chars = 0;
+    child.stdout.on('data', (part: Buffer) => {
+      chars += part.length;
+      if (chars > ANSWER_CHARS_MAX) child.kill('SIGKILL');
+    });
+    this.#child = child;
+    this.#lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   }
 
-  notify(method: string): void {
-    this.#send({ method });
-  }
-
-  async close(): Promise<void> {
-    clearTimeout(this.#timer);
-    if (this.#child.exitCode === null && this.#child.pid !== undefined && this.#child.kill('SIGKILL'))
-      await once(this.#child, 'exit').catch(() => undefined);
-  }
-
-  #send(message: object): void {
-    if (this.#child.exitCode !== null || !this.#child.stdin.writable) {
-      this.#fail();
-      return;
+  async call(method: string, params: object): Promise<Json | undefined> {
+    const id = (this.#last += 1);
+    this.send({ id, method, params });
+    for (let line = await this.#lines.next(); line.done !== true; line = await this.#lines.next()) {
+      const answer = readJson(line.value);
+      if (!isJsonObject(answer) || answer['id'] !== id) continue;
+      if (answer['error'] === undefined) return answer['result'];
+      break;
     }
+    throw new Error(`codex app-server gives no answer to ${method}`);
+  }
+
+  send(message: object): void {
     this.#child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
   }
 
-  #receive(part: string): void {
-    this.#text += part;
-    if (this.#text.length > ANSWER_CHARS_MAX) {
-      this.#fail();
-      return;
-    }
-    const lines = this.#text.split('\n');
-    this.#text = lines.pop() ?? '';
-    for (const line of lines) {
-      const answer = parseAnswer(line);
-      if (typeof answer?.id !== 'number') continue;
-      this.#waiting.get(answer.id)?.(answer);
-      this.#waiting.delete(answer.id);
-    }
-  }
-
-  #fail(): void {
-    for (const done of this.#waiting.values()) done(null);
-    this.#waiting.clear();
-    this.#child.kill('SIGKILL');
+  async close(): Promise<void> {
+    if (this.#child.exitCode === null && this.#child.pid !== undefined && this.#child.kill('SIGKILL'))
+      await once(this.#child, 'exit').catch(() => undefined);
   }
 }
-
-const parseAnswer = (line: string): Answer | null => (readJson(line) ?? null) as Answer | null;
 
 /** The hooks of an answer to `hooks/list`. */
-function hooksIn(answer: unknown): readonly CodexHook[] {
-  const entries = listIn(answer, 'data').flatMap((entry) => listIn(entry, 'hooks'));
-  return entries.flatMap((entry) => {
-    const { key, command, currentHash, trustStatus } = entry as Readonly<Record<string, unknown>>;
-    if (typeof key !== 'string' || typeof command !== 'string' || typeof currentHash !== 'string') return [];
-    return [{ key, command, hash: currentHash, isTrusted: trustStatus === 'trusted' || trustStatus === 'managed' }];
-  });
-}
+const hooksIn = (answer: Json | undefined): readonly CodexHook[] =>
+  listIn(answer, 'data')
+    .flatMap((entry) => listIn(entry, 'hooks'))
+    .flatMap(({ key, command, currentHash: hash, trustStatus }) => {
+      if (typeof key !== 'string' || typeof command !== 'string' || typeof hash !== 'string') return [];
+      return [{ key, command, hash, isTrusted: trustStatus === 'trusted' || trustStatus === 'managed' }];
+    });
 
-function listIn(value: unknown, name: string): readonly object[] {
-  const list = typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>)[name] : null;
-  return Array.isArray(list) ? list.filter((item): item is object => typeof item === 'object' && item !== null) : [];
-}
+const listIn = (value: Json | undefined, name: string) =>
+  isJsonObject(value) ? objectsIn(value[name]).map(([one]) => one) : [];

@@ -1,21 +1,9 @@
 // The settings of Claude Code: settings.json of several levels. A hook that fails stops a call only with `onFailure`.
 
 import type { JsonObject } from '../../../core/contract/json.js';
-import type { ClientFacts, ClientFinding } from './client-facts.js';
-import { folderIn, type ClientSurroundings } from './client-names.js';
-import { below, managed, ofProject, ofUser, type ClientSettings, type FilePlace } from './client-settings.js';
 import {
-  asCommand,
-  BOTH_LEVELS,
-  entriesFor,
-  hooksEditor,
-  jsonEditor,
-  serverEditor,
-  type Editor,
-  type InstallTarget,
-} from './editor.js';
-import { CLIENT_TIMEOUT_S, commandLine, hookWords } from './hook-command-line.js';
-import {
+  type ClientFacts,
+  type ClientFinding,
   END,
   findingIf,
   installRemedy,
@@ -29,8 +17,27 @@ import {
   SOME_TOOLS,
   START,
   type HookForm,
+  type ReadSettings,
 } from './judge-hooks.js';
-import { listIn, objectIn, readJsonObject, type ReadSettings } from './read-settings.js';
+import { folderIn, type ClientSurroundings } from './client-names.js';
+import {
+  below,
+  managed,
+  ofProject,
+  ofUser,
+  type ClientSettings,
+  type FilePlace,
+  asCommand,
+  BOTH_LEVELS,
+  entriesFor,
+  hooksEditor,
+  jsonEditor,
+  serverEditor,
+  type Editor,
+  type InstallTarget,
+} from './client-settings.js';
+import { CLIENT_TIMEOUT_S, commandLine, hookWords } from './hook-command-line.js';
+import { listIn, objectIn, readJsonObject } from './read-settings.js';
 
 /** Next to the folder of the user, or in the folder that the environment names. */
 const userServers: FilePlace = (around) => {

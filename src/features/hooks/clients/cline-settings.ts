@@ -1,10 +1,17 @@
 // The settings of Cline: an executable for each event. It stops a call only if that writes a body.
 
-import type { ClientFacts, ClientFinding, SettingsFile } from './client-facts.js';
-import { below, ofUser, type ClientSettings } from './client-settings.js';
-import { EditProblem, type Editor } from './editor.js';
+import {
+  type ClientFacts,
+  type ClientFinding,
+  type SettingsFile,
+  findingIf,
+  hookForm,
+  hookMissing,
+  missingNote,
+  note,
+} from './judge-hooks.js';
+import { below, ofUser, type ClientSettings, EditProblem, type Editor } from './client-settings.js';
 import { CLINE_SCRIPT, clineScript, findHookCommand, hookWords, mentionsHook } from './hook-command-line.js';
-import { findingIf, hookForm, hookMissing, missingNote, note } from './judge-hooks.js';
 
 function judgeScripts({ files }: ClientFacts): readonly ClientFinding[] {
   const outcome = files.find(({ path }) => path.endsWith('/PostToolUse'));

@@ -3,20 +3,9 @@
 
 import { sha256 } from '../../../core/contract/hash.js';
 import { type Json, type JsonObject, canonicalJson } from '../../../core/contract/json.js';
-import type { ClientFacts, ClientFinding } from './client-facts.js';
-import { folderIn } from './client-names.js';
-import { below, managed, ofProject, ofUser, type ClientSettings } from './client-settings.js';
 import {
-  BOTH_LEVELS,
-  EditProblem,
-  entriesFor,
-  hooksEditor,
-  serverWords,
-  type Editor,
-  type InstallTarget,
-} from './editor.js';
-import { CLIENT_TIMEOUT_S, commandLine, hookWords, wrappedLine } from './hook-command-line.js';
-import {
+  type ClientFacts,
+  type ClientFinding,
   findingIf,
   installRemedy,
   isInstalledCommand,
@@ -32,8 +21,25 @@ import {
   START,
   type HookForm,
   type HookHandler,
+  type ReadSettings,
 } from './judge-hooks.js';
-import { objectIn, readJsonObject, readToml, type ReadSettings } from './read-settings.js';
+import { folderIn } from './client-names.js';
+import {
+  below,
+  managed,
+  ofProject,
+  ofUser,
+  type ClientSettings,
+  BOTH_LEVELS,
+  EditProblem,
+  entriesFor,
+  hooksEditor,
+  serverWords,
+  type Editor,
+  type InstallTarget,
+} from './client-settings.js';
+import { CLIENT_TIMEOUT_S, commandLine, hookWords, wrappedLine } from './hook-command-line.js';
+import { objectIn, readJsonObject, readToml } from './read-settings.js';
 
 /** The time limit of a hook that states none, in seconds. */
 const TIMEOUT_DEFAULT_S = 600;

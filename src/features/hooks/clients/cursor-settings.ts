@@ -1,7 +1,6 @@
 // The settings of Cursor, which never were measured: hooks.json, whose events have hooks without groups.
 
-import { below, managed, ofProject, ofUser, type ClientSettings } from './client-settings.js';
-import { BOTH_LEVELS, hooksEditor } from './editor.js';
+import { below, managed, ofProject, ofUser, type ClientSettings, BOTH_LEVELS, hooksEditor } from './client-settings.js';
 import { CLIENT_TIMEOUT_S, commandLine, hookWords } from './hook-command-line.js';
 import { judgeHooks, otherCommand, otherMembers, SOME_TOOLS, type HookForm } from './judge-hooks.js';
 import { readJsonObject } from './read-settings.js';

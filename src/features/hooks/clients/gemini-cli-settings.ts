@@ -1,12 +1,8 @@
 // The settings of Gemini CLI: settings.json, with comments. It stops a call only after code 2 with a message.
 
 import type { Json, JsonObject } from '../../../core/contract/json.js';
-import type { ClientFinding } from './client-facts.js';
-import { folderIn } from './client-names.js';
-import { below, managed, ofProject, ofUser, type ClientSettings } from './client-settings.js';
-import { asCommand, BOTH_LEVELS, EditProblem, hooksEditor, serverEditor, without, withMember } from './editor.js';
-import { CLIENT_TIMEOUT_S, commandLine, hookWords, wrappedLine } from './hook-command-line.js';
 import {
+  type ClientFinding,
   END,
   findingIf,
   installRemedy,
@@ -22,8 +18,25 @@ import {
   SOME_TOOLS,
   START,
   type HookForm,
+  type ReadSettings,
 } from './judge-hooks.js';
-import { listIn, objectIn, readCommentedObject, textIn, type ReadSettings } from './read-settings.js';
+import { folderIn } from './client-names.js';
+import {
+  below,
+  managed,
+  ofProject,
+  ofUser,
+  type ClientSettings,
+  asCommand,
+  BOTH_LEVELS,
+  EditProblem,
+  hooksEditor,
+  serverEditor,
+  without,
+  withMember,
+} from './client-settings.js';
+import { CLIENT_TIMEOUT_S, commandLine, hookWords, wrappedLine } from './hook-command-line.js';
+import { listIn, objectIn, readCommentedObject, textIn } from './read-settings.js';
 
 const TIMEOUT_DEFAULT_MS = 60_000;
 

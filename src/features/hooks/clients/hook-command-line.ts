@@ -3,9 +3,15 @@
 
 import type { Client } from '../hook-event.js';
 
+/** The options of `turnpike hook`, each with a value. */
+export const HOOK_OPTIONS = [
+  ...['home', 'project', 'case', 'actor', 'person', 'lane', 'role', 'timeout', 'pending'],
+] as const;
+
+/** How long `turnpike hook` waits for the decision, in milliseconds. */
+export const HOOK_TIMEOUT_MS = 8_000;
 /**
- * How long the shell waits for the hook, and the client for the shell, in seconds. Each is longer than the time inside:
- * `turnpike hook` itself waits 8 seconds.
+ * How long the shell waits for the hook, and the client for the shell, in seconds. Each is longer than the time inside.
  */
 const WRAPPER_TIMEOUT_S = 10;
 export const CLIENT_TIMEOUT_S = 15;
@@ -88,14 +94,15 @@ function isHook(words: readonly string[], client: Client): boolean {
     (program.length === 1 && program[0] === 'turnpike') ||
     (program.length === 2 && program[0] === 'node' && SCRIPT.test(program[1] ?? ''));
   const options = words.slice(at + 2);
-  const isPairs = options.length % 2 === 0 && options.every((word, i) => i % 2 === 1 || OPTION.test(word));
+  const isPairs =
+    options.length % 2 === 0 &&
+    options.every((word, i) => i % 2 === 1 || HOOK_OPTIONS.some((name) => word === `--${name}`));
   return at >= 1 && isProgram && words[at + 1] === client && isPairs;
 }
 
 /** The hook program where an installation writes it: its name has its SHA-256. */
 export const HOOK_PROGRAM = /^\/.*\/turnpike-hook-[0-9a-f]{64}\.mjs$/;
 const SCRIPT = /^(?:main\.js|turnpike|turnpike-hook-[0-9a-f]{64}\.mjs)$/;
-const OPTION = /^--(?:home|project|case|actor|person|lane|role|timeout|pending)$/;
 const PLAIN = /^[\w@%+=:,./-]+$/;
 /** A word as the shell reads it. */
 export const quoteWord = (word: string): string =>

@@ -3,12 +3,20 @@
 import { isJsonObject, type Json } from '../../../core/contract/json.js';
 import { itemsText } from '../comparisons/call-coverage.js';
 import type { Client } from '../hook-event.js';
-import type { ClientFacts, ClientFinding, SettingsFile } from './client-facts.js';
+import {
+  type ClientFacts,
+  type ClientFinding,
+  type HookStart,
+  type SettingsFile,
+  findingIf,
+  note,
+  opening,
+  type ReadSettings,
+} from './judge-hooks.js';
 import { CLIENT_NAMES } from './client-names.js';
 import { CLIENT_SETTINGS } from './clients.js';
 import { CLINE_SCRIPT, commandLine, findHookCommand, HOOK_PROGRAM } from './hook-command-line.js';
-import { findingIf, note, opening } from './judge-hooks.js';
-import { readByName, type ReadSettings } from './read-settings.js';
+import { readSettingsByName } from './read-settings.js';
 
 /** The findings about a client, those that open the gate first. */
 export function judgeClient(facts: ClientFacts): readonly ClientFinding[] {
@@ -76,25 +84,13 @@ function versionFindings({ client, version }: ClientFacts): readonly ClientFindi
   return [note(client, 'not_measured', text, remedy)];
 }
 
-/** A command that starts the hook. */
-interface HookStart {
-  readonly file: SettingsFile;
-  /** The interpreter and the script. */
-  readonly program: readonly string[];
-}
-
-/** The files that the settings of a client start as the hook. */
-export const hookPrograms = (client: Client, files: readonly SettingsFile[]): readonly string[] => [
-  ...new Set(startsIn(client, files).flatMap(({ program }) => program.filter((word) => word.startsWith('/')))),
-];
-
 /**
  * What is wrong with the programs that settings start as the hook. Each must be the hook program of this version,
  * outside of the project: what is in the project, an agent may be allowed to change. The settings may have none:
  * another finding says so.
  */
 function programFindings(facts: ClientFacts): readonly ClientFinding[] {
-  const found = startsIn(facts.client, facts.files).flatMap((start) => programFinding(start, facts) ?? []);
+  const found = facts.starts.flatMap((start) => programFinding(start, facts) ?? []);
   return [...new Map(found.map((finding) => [finding.message, finding])).values()];
 }
 
@@ -116,7 +112,8 @@ function programFinding({ file, program }: HookStart, { client, ...facts }: Clie
 
 const isBelow = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`);
 
-const startsIn = (client: Client, files: readonly SettingsFile[]): readonly HookStart[] =>
+/** The commands of settings that start the hook. */
+export const findHookStarts = (client: Client, files: readonly SettingsFile[]): readonly HookStart[] =>
   files.flatMap((file) =>
     textsOf(file).flatMap((text) => {
       const found = findHookCommand(text, client);
@@ -129,7 +126,7 @@ function textsOf({ kind, path, text }: SettingsFile): readonly string[] {
   if (text === null) return [];
   if (kind === 'script') return [CLINE_SCRIPT.exec(text)?.[1] ?? ''];
   if (!/\.(?:jsonc?|toml)$/.test(path)) return [];
-  const found = readByName(path, text);
+  const found = readSettingsByName(path, text);
   if (found === null) return [];
   const { hook } = found;
   const words = Array.isArray(hook) ? hook.filter((word) => typeof word === 'string') : [];
@@ -146,11 +143,11 @@ function textsIn(value: Json): readonly string[] {
 const NAMES_MAX = 8;
 
 /** No hook is asked about what the repository itself brings along, nor about what the user has. */
-const itemFindings = ({ client, repository, user, looked_at_all }: ClientFacts): readonly ClientFinding[] => [
+const itemFindings = ({ client, repository, user, isComplete }: ClientFacts): readonly ClientFinding[] => [
   ...itemsFinding(client, 'repository', repository),
   ...itemsFinding(client, 'user', user),
   ...findingIf(
-    !looked_at_all,
+    !isComplete,
     note(
       client,
       'folders',

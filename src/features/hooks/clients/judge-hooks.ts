@@ -1,12 +1,91 @@
-// Judges the hooks in settings: `hooks.EVENT` is a list of groups, each with a matcher and a list of handlers. What
-// must be right of a handler differs between clients, so each has a table of checks.
+// What is known of a client on this machine, and what a judgement finds in it. Judges the hooks in settings:
+// `hooks.EVENT` is a list of groups, each with a matcher and a list of handlers. What must be right of a handler
+// differs between clients, so each has a table of checks.
 
 import type { JsonObject } from '../../../core/contract/json.js';
+import type { ClientFile, ProgramFile } from '../client-files/client-file.js';
 import type { Client } from '../hook-event.js';
-import type { ClientFinding, SettingsFile } from './client-facts.js';
 import { CLIENT_NAMES } from './client-names.js';
 import { findHookCommand, mentionsHook, type FoundCommand } from './hook-command-line.js';
-import { objectIn, objectsIn, textIn, type ReadSettings } from './read-settings.js';
+import { objectIn, objectsIn, textIn } from './read-settings.js';
+
+/** Whose settings a file has. Clients merge the levels in their own ways. */
+export type SettingsLevel = 'user' | 'project' | 'local' | 'managed';
+
+/** `gate`: hooks ask about each native tool. `strong`: the client has the tools of Turnpike and no others. */
+export const PROFILES = ['gate', 'strong'] as const;
+/** One of `PROFILES`. */
+export type Profile = (typeof PROFILES)[number];
+
+/** What a file of a client is. */
+export type SettingsKind =
+  'settings' | 'hooks' | 'requirements' | 'plugin' | 'plugin_options' | 'dependency' | 'script' | 'servers';
+
+/** Where a file of a client is. */
+export interface SettingsPlace {
+  readonly kind: SettingsKind;
+  readonly level: SettingsLevel;
+  readonly path: string;
+  /** The folder that the file must be in after links are resolved. */
+  readonly root: string;
+}
+
+/** A file of a client. */
+export interface SettingsFile extends SettingsPlace, ClientFile {}
+
+/** Settings that were read. */
+export interface ReadSettings {
+  readonly file: SettingsFile;
+  readonly settings: JsonObject;
+}
+
+/** A command of settings that starts the hook. */
+export interface HookStart {
+  readonly file: SettingsFile;
+  /** The interpreter and the script. */
+  readonly program: readonly string[];
+}
+
+/** What a client runs without a hook. */
+export interface UnhookedItems {
+  /** Of the repository, relative to the project. */
+  readonly repository: readonly string[];
+  /** Of the user, as absolute paths. */
+  readonly user: readonly string[];
+  /** Whether all folders of the project were looked at. */
+  readonly isComplete: boolean;
+}
+
+/** Everything that a judgement looks at. */
+export interface ClientFacts extends UnhookedItems {
+  readonly client: Client;
+  /** Null if it could not be found out. */
+  readonly version: string | null;
+  readonly profile: Profile;
+  readonly project: string;
+  /** The same without links. */
+  readonly project_real: string;
+  readonly files: readonly SettingsFile[];
+  /** The SHA-256 of the plugin that this package ships. */
+  readonly plugin_sha256: string;
+  /** The SHA-256 of the hook program that this package ships. */
+  readonly hook_sha256: string;
+  readonly starts: readonly HookStart[];
+  /** What they start, by its path. */
+  readonly programs: ReadonlyMap<string, ProgramFile>;
+  /** The variables of the environment that change what a client loads. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+/** A setting by which a client could act without a decision (`opens`), or that is worth knowing (`note`). */
+export interface ClientFinding {
+  /** Lower case letters, digits, `_` and `.`; stable. */
+  readonly id: string;
+  readonly severity: 'opens' | 'note';
+  readonly message: string;
+  /** What the user does about it. */
+  readonly remedy: string;
+}
 
 /** The form that the hooks of a client must have. */
 export interface HookForm {
@@ -48,7 +127,7 @@ export interface HookHandler extends ReadSettings {
 }
 
 /** The id and the text of a finding, and whether a handler has it. */
-export type HookCheck = readonly [
+type HookCheck = readonly [
   id: string,
   text: string,
   isWrong: (found: HookHandler, settings: readonly ReadSettings[]) => boolean,

@@ -2,13 +2,32 @@
 
 import { sha256 } from '../../../core/contract/hash.js';
 import { isJsonObject, type Json } from '../../../core/contract/json.js';
-import type { ClientFacts, ClientFinding, SettingsFile, SettingsKind } from './client-facts.js';
+import {
+  type ClientFacts,
+  type ClientFinding,
+  type SettingsFile,
+  type SettingsKind,
+  findingIf,
+  installRemedy,
+  note,
+  opening,
+  type ReadSettings,
+} from './judge-hooks.js';
 import { folderIn } from './client-names.js';
-import { below, ofProject, ofUser, type ClientSettings } from './client-settings.js';
-import { BOTH_LEVELS, EditProblem, serverEditor, SHARED_MODE, without, type Editor } from './editor.js';
+import {
+  below,
+  ofProject,
+  ofUser,
+  type ClientSettings,
+  BOTH_LEVELS,
+  EditProblem,
+  serverEditor,
+  SHARED_MODE,
+  without,
+  type Editor,
+} from './client-settings.js';
 import { commandLine, findHookCommand, hookWords } from './hook-command-line.js';
-import { findingIf, installRemedy, note, opening } from './judge-hooks.js';
-import { listIn, objectIn, readCommentedObject, readJsonObject, textIn, type ReadSettings } from './read-settings.js';
+import { listIn, objectIn, readCommentedObject, readJsonObject, textIn } from './read-settings.js';
 
 function judgeGate(facts: ClientFacts, settings: readonly ReadSettings[]): readonly ClientFinding[] {
   const plugins = facts.files.filter(({ kind }) => kind === 'plugin').filter(isThere);

@@ -2,13 +2,6 @@
 
 import { parse, TomlDate, TomlError } from 'smol-toml';
 import { isJsonObject, type Json, type JsonObject, readJson } from '../../../core/contract/json.js';
-import type { SettingsFile } from './client-facts.js';
-
-/** Settings that were read. */
-export interface ReadSettings {
-  readonly file: SettingsFile;
-  readonly settings: JsonObject;
-}
 
 /** The object of a settings file; null if the text has no object. An empty text counts as an empty object. */
 export function readJsonObject(text: string): JsonObject | null {
@@ -60,7 +53,7 @@ function toJson(value: unknown): Json {
 }
 
 /** The settings in a file, by the ending of its name. */
-export const readByName = (name: string, text: string): JsonObject | null =>
+export const readSettingsByName = (name: string, text: string): JsonObject | null =>
   name.endsWith('.toml') ? readToml(text) : readCommentedObject(text);
 
 /** The objects of a list, with their places. */

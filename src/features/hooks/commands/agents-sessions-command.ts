@@ -1,6 +1,19 @@
 import { toRecordedScopeValue } from '../../../core/contract/free-text.js';
+import type { ClientSession, EventRow } from '../../../core/contract/inspection/inspection.js';
 import { usageError } from '../../../core/errors.js';
 import { EmptyResult } from '../../../host/control/control-messages.js';
+import { defineCommand, type CliCommand, type ExitCode } from '../../../interfaces/cli/command.js';
+import { withHomeAccess, type HomeAccess } from '../../../interfaces/cli/home-access.js';
+import type { Io } from '../../../interfaces/cli/io.js';
+import { integerType } from '../../../interfaces/cli/option-types.js';
+import { homeOf, withLedger } from '../../../interfaces/cli/options/folders.js';
+import { parsePerson, PERSON_OPTIONS } from '../../../interfaces/cli/options/person-options.js';
+import { escapeText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
+import { toEventRow } from '../../../interfaces/inspector/contract/event-row.js';
+import type { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
+import type { RunTree } from '../../../runtime/ledger/run-tree.js';
+import { totalOf, CountFiles } from '../client-files/count-files.js';
+import type { UnhookedItems } from '../clients/judge-hooks.js';
 import {
   CoverageCounter,
   coverageText,
@@ -11,33 +24,29 @@ import {
   REPOSITORY_SINCE,
   missingComparisonTexts,
 } from '../comparisons/call-coverage.js';
-import { toEventRow } from '../../../interfaces/inspector/contract/event-row.js';
-import type { ClientSession, EventRow } from '../../../core/contract/inspection/inspection.js';
-import { CLIENTS, type Client } from '../hook-event.js';
-import { totalOf } from '../undecided-calls.js';
-import { findItems, realPath, type UnhookedItems } from '../install/inspect-client.js';
-import type { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
-import type { RunTree } from '../../../runtime/ledger/run-tree.js';
-import { commandUsageError } from '../../../interfaces/cli/arguments.js';
-import type { CliCommand, ExitCode } from '../../../interfaces/cli/command.js';
-import type { Io } from '../../../interfaces/cli/io.js';
-import { CountFiles } from '../client-files/count-files.js';
 import type { HookReopening } from '../gate/hook-gate.js';
-import { PROJECT_OPTION, projectOf } from './client-options.js';
-import { withHomeAccess, type HomeAccess } from '../../../interfaces/cli/home-access.js';
-import { homeOf, withLedger } from '../../../interfaces/cli/options/folders.js';
-import { parsePerson, PERSON_OPTIONS } from '../../../interfaces/cli/options/person-options.js';
-import { escapeText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
+import { CLIENTS, type Client } from '../hook-event.js';
+import { findItems, realPath } from '../install/inspect-client.js';
+import { PROJECT_OPTION } from './agents-commands.js';
 
-const LIMIT_DEFAULT = 20;
+const LIMIT_DEFAULT = '20';
 
 /** `turnpike agents sessions`: sessions of coding agents, each with a line of its coverage. */
-export const agentsSessions: CliCommand = {
+export const agentsSessions: CliCommand = defineCommand({
   name: 'agents sessions',
   access: 'read',
   summary: 'List sessions of coding agents: calls seen, decided and reported, and gaps',
   operands: { usage: '', min: 0, max: 0 },
-  options: [{ name: 'limit', value: 'N', help: `list the last N sessions (default ${LIMIT_DEFAULT})` }, PROJECT_OPTION],
+  options: [
+    {
+      name: 'limit',
+      value: 'N',
+      type: integerType({ min: 1, takes: 'a number of at least 1' }),
+      default: LIMIT_DEFAULT,
+      help: `list the last N sessions (default ${LIMIT_DEFAULT})`,
+    },
+    PROJECT_OPTION,
+  ],
   notes: [
     'The newest session comes last. A gap is a call that its client has executed without a decision, as far as it has',
     'reported that, or an allowed call whose outcome stays unknown. Outcomes are what the client has reported. What was',
@@ -45,32 +54,29 @@ export const agentsSessions: CliCommand = {
     'this project.',
   ],
   async run(args, io) {
-    const limit = args.text('limit') ?? String(LIMIT_DEFAULT);
-    if (!/^[1-9]\d{0,8}$/u.test(limit)) throw commandUsageError(agentsSessions, '--limit takes a number of at least 1');
+    const { limit, project = io.cwd, json } = args.values;
     return withLedger(args, io, async ({ reader }): Promise<ExitCode> => {
-      const items = new ItemsNow(projectOf(args, io), io.environment);
+      const items = new ItemsNow(project, io.environment);
       const files = new CountFiles(homeOf(args, io).home, io.environment);
       const sessions: SessionFacts[] = [];
-      let isEmpty = true;
-      for await (const tree of reader.trees(Number(limit), mayBeSession)) {
+      for await (const tree of reader.trees(limit, mayBeSession)) {
         const session = await readSession(reader, tree, items, files);
         if (session === null) continue;
         sessions.push(session);
-        isEmpty = false;
-        await io.stdout.write(args.flag('json') ? jsonLine(session) : sessionText(session));
+        await io.stdout.write(json ? jsonLine(session) : sessionText(session));
       }
-      if (isEmpty && !args.flag('json')) await io.stdout.write('no sessions of coding agents\n');
+      if (sessions.length === 0 && !json) await io.stdout.write('no sessions of coding agents\n');
       for (const client of CLIENTS) {
         const listed = sessions.filter(({ name }) => name === client).map(({ session }) => session);
         const undecided = files.others(client, listed);
         if (undecided === 0) continue;
         const text = `${client}: ${undecided} calls of other sessions were denied without a decision\n`;
-        await io.stdout.write(args.flag('json') ? jsonLine({ name: client, session: null, undecided }) : text);
+        await io.stdout.write(json ? jsonLine({ name: client, session: null, undecided }) : text);
       }
       return 0;
     });
   },
-};
+});
 
 interface SessionFacts extends ClientSession {
   readonly run_id: string;
@@ -112,13 +118,15 @@ async function readSession(
   };
 }
 
+const clientOf = (name: string): Client | undefined => CLIENTS.find((one) => one === name);
+
 /** Calls that were counted, and no later event has reported; those that name no session may be of any. */
 function unrecordedOf(
   { name, session }: ClientSession,
   coverage: CallCoverage | null,
   files: CountFiles,
 ): readonly string[] {
-  const client = CLIENTS.find((one) => one === name);
+  const client = clientOf(name);
   if (client === undefined) return [];
   const counted = totalOf(files.read(client, session)) - (coverage?.undecided ?? 0);
   const unnamed = totalOf(files.read(client, null));
@@ -148,7 +156,7 @@ class ItemsNow {
 /** What there is now is known for sessions of this project. */
 async function missingOf({ name, project, uncompared }: ClientSession, items: ItemsNow): Promise<readonly string[]> {
   const recorded = missingComparisonTexts(uncompared);
-  const client = CLIENTS.find((one) => one === name);
+  const client = clientOf(name);
   const isHere = [items.project, realPath(items.project)].some((path) => toRecordedScopeValue(path) === project);
   if (client === undefined || !isHere) return [...recorded, REPOSITORY_SINCE];
   const now = await items.of(client);

@@ -2,10 +2,9 @@ import { usageError } from '../../../core/errors.js';
 import { CLIENTS } from '../hook-event.js';
 import type { CliCommand, CommandGroup } from '../../../interfaces/cli/command.js';
 import { CASE_DEFAULT } from '../../../interfaces/cli/options/case-default.js';
-import { agentsDoctor } from './agents-doctor-command.js';
-import { agentsInstall, agentsUninstall } from './agents-install-command.js';
+import { agentsDoctor, agentsInstall, agentsUninstall } from './agents-commands.js';
 import { agentsReopen, agentsSessions } from './agents-sessions-command.js';
-import { HOOK_TIMEOUT_MS } from './program/hook-arguments.js';
+import { HOOK_TIMEOUT_MS } from '../clients/hook-command-line.js';
 
 /** `turnpike hook`: its help. `main.ts` runs it without loading the other commands (`run-hook.ts`). */
 const hook: CliCommand = {

@@ -100,7 +100,7 @@ const TEXTS = {
   http: 'what its client asks over HTTP while the service is away is not counted',
   folders: 'not all folders of the project were looked at',
 } as const;
-type MissingComparisonCode = keyof typeof TEXTS;
+export type MissingComparisonCode = keyof typeof TEXTS;
 
 /** What a session may not be compared with. */
 export interface MissingComparison {

@@ -3,9 +3,11 @@
 import type { JsonObject } from '../../../core/contract/json.js';
 import type { ReportedOutcome } from '../hook-event.js';
 import { editCall, fetchCall, member, readCall, shellCall, webSearchCall, writeCall } from '../native-calls.js';
-import { dialectOf, type EventFormat } from './dialect.js';
-import { originOf, outcomeOf } from './event-fields.js';
 import {
+  Dialect,
+  type EventFormat,
+  originOf,
+  outcomeOf,
   editFromMembers,
   editsFromMembers,
   fromMembers,
@@ -13,7 +15,7 @@ import {
   grepFromMembers,
   mcpNameIn,
   type McpName,
-} from './tool-inputs.js';
+} from './dialect.js';
 
 /**
  * A member that the hook command adds to an event of `claude -p`, if its configuration says that a pending call may end
@@ -93,7 +95,7 @@ export const denyAsClaudeCode = (reason: string, event: JsonObject | null): Json
     ? { hookSpecificOutput: { hookEventName: 'PermissionRequest', decision: { behavior: 'deny', message: reason } } }
     : decide('deny', reason);
 
-export const CLAUDE_CODE = dialectOf('claude-code', EVENTS, {
+export const CLAUDE_CODE = new Dialect(EVENTS, {
   // Not silence: an operator can make Claude Code deny what no hook allows (`--permission-mode dontAsk`).
   allow: (runId) => decide('allow', `Allowed by Turnpike as ${runId}`),
   deny: denyAsClaudeCode,

@@ -4,11 +4,27 @@
 import type { Json, JsonObject } from '../../../core/contract/json.js';
 import { quoteWord } from '../clients/hook-command-line.js';
 import type { ReportedOutcome } from '../hook-event.js';
-import { editCall, fetchCall, member, otherCall, readCall, searchCall, shellCall, writeCall } from '../native-calls.js';
-import type { NativeInput } from '../native-calls.js';
-import { dialectOf, type EventFormat } from './dialect.js';
-import { onlyFolder, originOf, outcomeOf } from './event-fields.js';
-import { mcpNameIn, oneOf, patchTextCall } from './tool-inputs.js';
+import {
+  editCall,
+  fetchCall,
+  member,
+  otherCall,
+  readCall,
+  searchCall,
+  shellCall,
+  writeCall,
+  type NativeInput,
+} from '../native-calls.js';
+import {
+  Dialect,
+  type EventFormat,
+  onlyFolder,
+  originOf,
+  outcomeOf,
+  mcpNameIn,
+  oneOf,
+  patchTextCall,
+} from './dialect.js';
 
 /**
  * One text for all commands of a call, a line for each. Among several, a command of several lines would look like
@@ -108,7 +124,7 @@ const EVENTS: EventFormat = {
 
 const deny = (reason: string): JsonObject => ({ cancel: true, errorMessage: reason });
 
-export const CLINE = dialectOf('cline', EVENTS, {
+export const CLINE = new Dialect(EVENTS, {
   allow: () => ({ cancel: false }),
   deny,
   refuseSession: deny,

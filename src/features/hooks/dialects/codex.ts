@@ -4,9 +4,7 @@ import type { JsonObject } from '../../../core/contract/json.js';
 import type { NativeCall, ReportedOutcome } from '../hook-event.js';
 import { member, readCall, shellCall } from '../native-calls.js';
 import { CLAUDE_CODE_EVENTS, denyAsClaudeCode } from './claude-code.js';
-import { dialectOf } from './dialect.js';
-import { outcomeOf } from './event-fields.js';
-import { fromMembers, mcpNameIn, patchTextCall } from './tool-inputs.js';
+import { Dialect, outcomeOf, fromMembers, mcpNameIn, patchTextCall } from './dialect.js';
 
 const PATCH_EXIT = /^Exit code: (\d{1,5})\n/;
 
@@ -23,8 +21,7 @@ const reportOf = (event: JsonObject, call: NativeCall): ReportedOutcome => {
   return outcomeOf(member(response, 'isError') === true ? 'failed' : 'done', response);
 };
 
-export const CODEX = dialectOf(
-  'codex',
+export const CODEX = new Dialect(
   {
     ...CLAUDE_CODE_EVENTS,
     tools: {

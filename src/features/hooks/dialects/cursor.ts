@@ -3,9 +3,16 @@
 import type { Json, JsonObject } from '../../../core/contract/json.js';
 import type { ReportedOutcome } from '../hook-event.js';
 import { editCall, member, otherCall, readCall, shellCall, writeCall, type NativeInput } from '../native-calls.js';
-import { dialectOf, type EventFormat } from './dialect.js';
-import { onlyFolder, originOf, outcomeOf } from './event-fields.js';
-import { fromMembers, grepFromMembers, oneOf } from './tool-inputs.js';
+import {
+  Dialect,
+  type EventFormat,
+  onlyFolder,
+  originOf,
+  outcomeOf,
+  fromMembers,
+  grepFromMembers,
+  oneOf,
+} from './dialect.js';
 
 const FILE = ['file_path', 'path', 'target_file'] as const;
 
@@ -86,7 +93,7 @@ const EVENTS: EventFormat = {
   outcomeOf: reportOf,
 };
 
-export const CURSOR = dialectOf('cursor', EVENTS, {
+export const CURSOR = new Dialect(EVENTS, {
   allow: () => ({ permission: 'allow' }),
   deny: (reason) => ({ permission: 'deny', user_message: reason, agent_message: reason }),
   refuseSession: (reason) => ({ continue: false, user_message: reason }),

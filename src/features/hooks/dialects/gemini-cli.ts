@@ -2,11 +2,27 @@
 
 import type { Json, JsonObject } from '../../../core/contract/json.js';
 import type { NativeCall, ReportedOutcome } from '../hook-event.js';
-import { fetchCall, member, otherCall, readCall, shellCall, webSearchCall, writeCall } from '../native-calls.js';
-import type { NativeInput } from '../native-calls.js';
-import { dialectOf, type EventFormat } from './dialect.js';
-import { originOf, outcomeOf } from './event-fields.js';
-import { editFromMembers, fromMembers, globFromMembers, grepFromMembers, mcpNameOfObject } from './tool-inputs.js';
+import {
+  fetchCall,
+  member,
+  otherCall,
+  readCall,
+  shellCall,
+  webSearchCall,
+  writeCall,
+  type NativeInput,
+} from '../native-calls.js';
+import {
+  Dialect,
+  type EventFormat,
+  originOf,
+  outcomeOf,
+  editFromMembers,
+  fromMembers,
+  globFromMembers,
+  grepFromMembers,
+  mcpNameOfObject,
+} from './dialect.js';
 
 // Some versions call the same member by another name.
 const FOLDER = ['dir_path', 'path', 'directory'] as const;
@@ -48,7 +64,7 @@ const EVENTS: EventFormat = {
   outcomeOf: reportOf,
 };
 
-export const GEMINI_CLI = dialectOf('gemini-cli', EVENTS, {
+export const GEMINI_CLI = new Dialect(EVENTS, {
   allow: () => ({ decision: 'allow' }),
   // For a pending call too: `ask` would wait without end in a session without a person.
   deny: (reason) => ({ decision: 'deny', reason }),

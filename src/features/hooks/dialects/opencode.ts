@@ -3,12 +3,12 @@
 
 import type { Json, JsonObject } from '../../../core/contract/json.js';
 import type { ReportedOutcome } from '../hook-event.js';
-import { fetchCall, member, readCall, shellCall, webSearchCall, writeCall } from '../native-calls.js';
-import type { NativeInput } from '../native-calls.js';
+import { fetchCall, member, readCall, shellCall, webSearchCall, writeCall, type NativeInput } from '../native-calls.js';
 import { CLAUDE_CODE_EVENTS } from './claude-code.js';
-import { dialectOf, type EventFormat } from './dialect.js';
-import { outcomeOf } from './event-fields.js';
 import {
+  Dialect,
+  type EventFormat,
+  outcomeOf,
   editFromMembers,
   editsFromMembers,
   fromMembers,
@@ -16,7 +16,7 @@ import {
   grepFromMembers,
   mcpNameOfObject,
   patchTextCall,
-} from './tool-inputs.js';
+} from './dialect.js';
 
 /** opencode cuts a path at a colon, and others do not: such a path is uncertain. */
 const patchIn = (patch: Json | undefined): NativeInput | null => {
@@ -58,7 +58,7 @@ const EVENTS: EventFormat = {
 const deny = (reason: string): JsonObject => ({ decision: 'deny', reason });
 
 /** The plugin throws unless the body says `allow`. */
-export const OPENCODE = dialectOf('opencode', EVENTS, {
+export const OPENCODE = new Dialect(EVENTS, {
   allow: (runId) => ({ decision: 'allow', run_id: runId }),
   deny,
   refuseSession: deny,

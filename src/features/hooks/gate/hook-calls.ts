@@ -8,7 +8,7 @@ import type { ReportMatch } from '../../../core/contract/run/report-origin.js';
 import type { TreeEngine } from '../../../engine/tree-engine.js';
 import { RunError } from '../../../core/errors.js';
 import { UNDECIDED_INPUT, UNGATED_INPUT } from '../comparisons/call-labels.js';
-import { totalOf, type UndecidedCounts } from '../undecided-calls.js';
+import { totalOf, type UndecidedCounts } from '../client-files/count-files.js';
 import type { HookOrigin, NativeCall, ReportedOutcome, Client } from '../hook-event.js';
 import { rootRunIdOf } from '../../../core/contract/run/run-context.js';
 import { createLruMap } from '../../../system/lru-map.js';
@@ -22,7 +22,7 @@ import { toolCallPayload } from '../../../runtime/agents/tool-call-payload.js';
 const ATTEMPTS_MAX = 8;
 
 /** What identifies a call. */
-export interface CallKey {
+interface CallKey {
   readonly client: Client;
   readonly session: string;
   readonly agent: string | null;
@@ -47,7 +47,7 @@ export const proposalIdOf = ({ client, session, agent, call, number, attempt }: 
   nameUuid(canonicalJson([client, session, agent, call, number, attempt]));
 
 /** A call in its session. */
-export interface SessionCall {
+interface SessionCall {
   readonly client: Client;
   readonly origin: Pick<HookOrigin, 'session' | 'agent'>;
   readonly call: NativeCall;
@@ -57,14 +57,14 @@ export interface SessionCall {
 }
 
 /** How a call was decided. */
-export type CallVerdict =
+type CallVerdict =
   | { readonly decision: 'allow'; readonly run_id: string }
   | { readonly decision: 'pending' | 'deny'; readonly trace: StepTrace };
 
 /** `late`: its call has ended, or was denied. `ungated`: the client has executed a call without a decision. */
-export type OutcomeMatch = 'recorded' | 'late' | 'ungated';
+type OutcomeMatch = 'recorded' | 'late' | 'ungated';
 
-export interface HookCallsParts {
+interface HookCallsParts {
   readonly agents: Pick<Agents, 'respond' | 'findStep'>;
   readonly engine: Pick<TreeEngine, 'peek'>;
   readonly requests: Pick<RunRequests, 'find'>;

@@ -11,23 +11,19 @@ import { RunError, usageError } from '../../../core/errors.js';
 import { DIALECTS } from '../dialects.js';
 import type { HookReply } from '../dialects/dialect.js';
 import type { Client, HookAnswer, HookEvent, UndecidedReason } from '../hook-event.js';
-import { totalOf, type UndecidedCounts } from '../undecided-calls.js';
-import { redactSecrets } from '../redact-secrets.js';
-import type { TreeEngine } from '../../../engine/tree-engine.js';
-import type { RunRequests } from '../../../runtime/agents/run-requests.js';
+import { totalOf, type UndecidedCounts } from '../client-files/count-files.js';
+import { redactSecrets, recordableCall, type CallEvent, type RecordableCall } from './recordable-call.js';
+import { RunRequests } from '../../../runtime/agents/run-requests.js';
 import type { Policy } from '../../../core/policy/policy.js';
-import type { Log } from '../../../engine/ports/log.js';
 import { validateActor } from '../../../runtime/agents/caller-input.js';
 import { rootRunIdOf } from '../../../core/contract/run/run-context.js';
 import { createLruMap } from '../../../system/lru-map.js';
-import { recordableCall, type CallEvent, type RecordableCall } from './recordable-call.js';
-import { callDigest, HookCalls, type HookCallsParts } from './hook-calls.js';
+import { callDigest, HookCalls } from './hook-calls.js';
 import {
   HookSessions,
   mainAgentOf,
   type ClientCheck,
   type HookCaller,
-  type HookSessionsParts,
   type HookSessionState,
 } from './hook-sessions.js';
 import {
@@ -40,6 +36,18 @@ import {
   SECRET_REASON,
   unsafeReason,
 } from './hook-reasons.js';
+import {
+  writeMissingComparisons,
+  type MissingComparison,
+  type MissingComparisonCode,
+} from '../comparisons/call-coverage.js';
+import { inspectClient, type InspectedClient } from '../install/inspect-client.js';
+import { NATIVE_TOOLS } from '../native-calls.js';
+import { reportAction } from '../../../runtime/agents/action-reports.js';
+import { defineExternalTool } from '../../../runtime/effects/define-effects.js';
+import type { AddedTools } from '../../../runtime/effects/tools-of-features.js';
+import type { HostAccess } from '../../../runtime/host-feature.js';
+import { projectPath } from '../../../system/files/project-path.js';
 
 export type { ClientCheck, HookCaller } from './hook-sessions.js';
 
@@ -60,33 +68,28 @@ export type HookResult =
     }
   | { readonly unchecked: true };
 
-export interface HookGateParts extends HookSessionsParts, HookCallsParts {
-  readonly agents: HookSessionsParts['agents'];
-  readonly engine: Pick<TreeEngine, 'peek'>;
-  readonly requests: Pick<RunRequests, 'find' | 'list'>;
-  readonly log: Log;
-  /** Looks at the settings of a client, and at the program that they start as the hook. */
-  readonly inspect: (client: Client, project: string, report: HookReport) => Promise<ClientCheck>;
-  /** The canonical form of a path of the client. */
-  readonly projectPath: (path: string, project: string, cwd: string) => string;
-}
-
 export class HookGate {
-  readonly #parts: HookGateParts;
+  readonly #host: HostAccess;
+  readonly #requests: RunRequests;
   readonly #sessions: HookSessions;
   readonly #calls: HookCalls;
   /** How many undecided calls are recorded in each tree. It only saves requests. */
   readonly #undecided = createLruMap<number>(REMEMBERED_MAX);
 
-  constructor(parts: HookGateParts) {
-    this.#parts = parts;
-    this.#sessions = new HookSessions(parts);
-    this.#calls = new HookCalls(parts);
+  constructor(host: HostAccess) {
+    const { agents, engine } = host;
+    this.#host = host;
+    this.#requests = new RunRequests(engine, host.clock);
+    this.#sessions = new HookSessions(host);
+    this.#calls = new HookCalls({
+      ...{ agents, engine, requests: this.#requests },
+      report: (report) => reportAction(host, report),
+    });
   }
 
   /** Checks a client before its session begins, with the eyes of this process: the hook program may be another one. */
   check(client: Client, project: string, report: HookReport): Promise<ClientCheck> {
-    return this.#parts.inspect(client, project, report);
+    return checkClient(client, project, report);
   }
 
   /**
@@ -105,14 +108,14 @@ export class HookGate {
     const dialect = DIALECTS[client];
     const read = event === null ? null : dialect.readEvent(event);
     if (event === null || read === null || hasSecretOrigin(read)) {
-      this.#parts.log.warn('a hook event cannot be read, and is denied', { client });
+      this.#host.log.warn('a hook event cannot be read, and is denied', { client });
       return { reply: dialect.writeFailure(FAILURE_REASON, event), undecided: 'unreadable' };
     }
     try {
       const answer = await this.#decide({ client, event, read, caller, undecided }, check);
       return answer === null ? { unchecked: true } : { reply: dialect.writeReply(answer, event), ...noteOf(answer) };
     } catch (error) {
-      this.#parts.log.error('a hook event could not be decided, and is denied', { client, error });
+      this.#host.log.error('a hook event could not be decided, and is denied', { client, error });
       return { reply: dialect.writeFailure(FAILURE_REASON, event), undecided: 'failed' };
     }
   }
@@ -124,7 +127,7 @@ export class HookGate {
    */
   async reopen({ run, actor, role }: HookReopening): Promise<void> {
     const root = rootRunIdOf(run);
-    const policy = (await this.#parts.engine.peek(root))?.policy ?? null;
+    const policy = (await this.#host.engine.peek(root))?.policy ?? null;
     if (policy === null) throw unknownSession(run);
     if (policy.roles.get(role)?.class !== 'human') throw usageError(`role: ${role} is not a role of people`);
     const found = await this.#sessions.reopen(root, validateActor(actor));
@@ -143,7 +146,7 @@ export class HookGate {
     if (isNew && read.kind !== 'session_end' && read.kind !== 'agent_end' && read.kind !== 'outcome') {
       if (check === undefined) return state.state === 'unsafe' && read.kind === 'call' ? unsafeAnswer(client) : null;
       const safe = check.findings.length === 0;
-      if (!safe) this.#parts.log.warn('a client could act without asking', { client, findings: check.findings });
+      if (!safe) this.#host.log.warn('a client could act without asking', { client, findings: check.findings });
       this.#logItems(client, 'a repository has what runs without a hook', check.repository);
       this.#logItems(client, 'a user has what runs without a hook', check.user);
       if (state.state === 'unchecked' || safe) state = await this.#sessions.open(client, read, { caller, safe, check });
@@ -155,7 +158,7 @@ export class HookGate {
 
   #logItems(client: Client, message: string, items: readonly string[] = []): void {
     if (items.length > 0)
-      this.#parts.log.warn(message, { client, count: items.length, names: items.slice(0, NAMES_MAX) });
+      this.#host.log.warn(message, { client, count: items.length, names: items.slice(0, NAMES_MAX) });
   }
 
   /** Each event has the counts again, so only others than the last ones are recorded. */
@@ -190,8 +193,8 @@ export class HookGate {
   }
 
   async #waitsForVote(root: string): Promise<boolean> {
-    for (const { context } of (await this.#parts.engine.peek(root))?.runs ?? []) {
-      const requests = await this.#parts.requests.list(context.run_id);
+    for (const { context } of (await this.#host.engine.peek(root))?.runs ?? []) {
+      const requests = await this.#requests.list(context.run_id);
       if (requests.some(({ status }) => status === 'open' || status === 'granted')) return true;
     }
     return false;
@@ -227,7 +230,7 @@ export class HookGate {
     const outcome = recordable?.outcome ?? { status: read.outcome.status, result: null };
     const match = recordable === null ? 'ungated' : await this.#calls.report(of, outcome);
     if (match !== 'recorded')
-      this.#parts.log.warn('a client reports an outcome that no allowed call waits for', {
+      this.#host.log.warn('a client reports an outcome that no allowed call waits for', {
         ...{ client, run_id, tool: call.tool, match },
       });
     // A client that executes what was not allowed is stopped by the denials of its run.
@@ -235,14 +238,14 @@ export class HookGate {
   }
 
   #recordable({ client, event, caller: { project } }: Incoming, read: CallEvent, policy: Policy) {
-    const resolve = (path: string, cwd: string): string => this.#parts.projectPath(path, project, cwd);
+    const resolve = (path: string, cwd: string): string => projectPath(path, project, cwd);
     return recordableCall(event, read, {
       ...{ dialect: DIALECTS[client], secrets: secretsOf(policy), resolve, project },
     });
   }
 
   async #policyOf(root: string): Promise<Policy> {
-    const policy = (await this.#parts.engine.peek(root))?.policy ?? null;
+    const policy = (await this.#host.engine.peek(root))?.policy ?? null;
     if (policy === null) throw new RunError({ code: 'RUN_UNKNOWN', message: `there is no run tree ${root}` });
     return policy;
   }
@@ -253,6 +256,54 @@ declare module '../../../runtime/host-feature.js' {
     /** The gate for coding agents; null without the option `hooks`. */
     readonly hooks: HookGate | null;
   }
+  interface HostParts {
+    readonly hookGate: HookGate;
+  }
+}
+
+/** The tools of coding agents as tools whose caller executes them (U-08). */
+export const openNativeTools = (): AddedTools => ({
+  // What a coding agent reads belongs to its project: policy separates projects by their cases.
+  tools: NATIVE_TOOLS.map((tool) => defineExternalTool({ ...tool, confidentiality: [] })),
+  problems: [],
+  close: () => Promise.resolve(),
+});
+
+/**
+ * Checks a client, by the process that decides. The hook reports only what a process of the client knows: its version,
+ * and the variables that name its folders.
+ */
+export async function checkClient(client: Client, project: string, report: HookReport): Promise<ClientCheck> {
+  const { version, environment = {} } = report;
+  const inspected = await inspectClient(client, { project, profile: 'gate', environment, version });
+  const { findings, hook_sha256, repository, user } = inspected;
+  const opening = findings.filter(({ severity }) => severity === 'opens').map(({ id }) => id);
+  const notes = findings.filter(({ severity }) => severity === 'note');
+  return {
+    version,
+    findings: [...new Set([...report.findings, ...opening])],
+    ...(hook_sha256 === null ? {} : { hook_sha256 }),
+    ...{ repository, user },
+    uncompared: writeMissingComparisons(notes.flatMap(({ id }) => reasonOf(id, inspected))),
+  };
+}
+
+/** What a note says of the calls of a session that may be missing. Notes without an effect on them are not here. */
+const MISSING_BY_NOTE: Readonly<Record<string, MissingComparisonCode>> = {
+  outcomes_unreported: 'outcomes',
+  failures_unreported: 'failures',
+  not_measured: 'version',
+  folder_trust: 'trust',
+  repository: 'repository',
+  user_items: 'user',
+  http_uncounted: 'http',
+  folders: 'folders',
+};
+
+function reasonOf(id: string, items: InspectedClient): readonly MissingComparison[] {
+  const code = MISSING_BY_NOTE[id.slice(id.indexOf('.') + 1)];
+  if (code === undefined) return [];
+  return code === 'repository' || code === 'user' ? [{ code, count: items[code].length }] : [{ code }];
 }
 
 interface Incoming {

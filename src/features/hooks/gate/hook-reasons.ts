@@ -5,9 +5,8 @@ import type { JsonObject } from '../../../core/contract/json.js';
 import type { CallRule } from '../../../core/contract/policy/call-rules.js';
 import type { StepTrace } from '../../../core/contract/run/step-trace.js';
 import { type CallRules, type JudgedCall, approvalRuleFor } from '../../../core/policy/policy-features.js';
-import { beginsWith, decideCall, isNamedBy, matchesHost, otherOptions } from '../calls/call-decision.js';
+import { beginsWith, decideCall, isMatch, otherOptions, type PatternKind } from '../calls/call-decision.js';
 import type { CallPart } from '../calls/call-parts.js';
-import { matchesGlob, matchesGlobInAnyCase } from '../calls/glob.js';
 import type { Policy } from '../../../core/policy/policy.js';
 
 const REASON_CHARS_MAX = 1_000;
@@ -150,7 +149,7 @@ const bounded = (text: string): string =>
   text.length <= REASON_CHARS_MAX ? text : `${text.slice(0, REASON_CHARS_MAX - 4)} ...`;
 
 /** What a rule allows of a tool. */
-export interface AllowedPattern {
+interface AllowedPattern {
   /** A command, or a pattern of paths, hosts or names; null: every call of the tool. */
   readonly pattern: string | null;
   /** The refused command begins with it, so only these options are allowed. */
@@ -175,9 +174,9 @@ export function allowedInstead(rules: CallRules, call: JudgedCall): readonly All
   const denied = decided.decision === 'deny' ? decided : { rule: null, part: null };
   const found = allowing.flatMap((rule) =>
     patternsOf(rule).flatMap((pattern) => {
-      const example = exampleOf(call.tool, pattern);
+      const example = { tool: call.tool, input: pattern === null ? {} : inputOf(call.tool, pattern) };
       const { rule: denying, part } = denied;
-      const isRefused = part !== null && isMatch(pattern, part);
+      const isRefused = part !== null && (pattern === null || isMatch(pattern.kind, pattern.text, part));
       const options = isRefused && denying === null ? (rule.options ?? []) : [];
       const except = isRefused && denying !== null ? matchingPatterns(denying, part) : [];
       if (isRefused && options.length + except.length === 0) return [];
@@ -189,10 +188,12 @@ export function allowedInstead(rules: CallRules, call: JudgedCall): readonly All
 
 /** The patterns of a rule that match a part. */
 const matchingPatterns = (rule: CallRule, part: CallPart): readonly string[] =>
-  patternsOf(rule).flatMap((pattern) => (pattern !== null && isMatch(pattern, part) ? [pattern.text] : []));
+  patternsOf(rule).flatMap((pattern) =>
+    pattern !== null && isMatch(pattern.kind, pattern.text, part) ? [pattern.text] : [],
+  );
 
 interface Pattern {
-  readonly kind: 'command' | 'path' | 'host' | 'name';
+  readonly kind: PatternKind;
   readonly text: string;
 }
 
@@ -206,24 +207,6 @@ function patternsOf({ commands, paths, hosts, names }: CallRule): readonly (Patt
   ] as const;
   const patterns = lists.flatMap(([kind, texts = []]) => texts.map((text) => ({ kind, text })));
   return patterns.length === 0 ? [null] : patterns;
-}
-
-function isMatch(pattern: Pattern | null, part: CallPart): boolean {
-  if (pattern === null) return true;
-  switch (pattern.kind) {
-    case 'command':
-      return part.kind === 'command' && beginsWith(part.words, pattern.text);
-    case 'path':
-      return isNamedBy(pattern.text, part) || (part.kind === 'path' && matchesGlob(pattern.text, part.path));
-    case 'host':
-      return part.kind === 'host' && matchesHost(pattern.text, part.host);
-    case 'name':
-      return part.kind === 'name' && matchesGlobInAnyCase(pattern.text, part.name);
-  }
-}
-
-function exampleOf(tool: string, pattern: Pattern | null): JudgedCall {
-  return { tool, input: pattern === null ? {} : inputOf(tool, pattern) };
 }
 
 function inputOf(tool: string, { kind, text }: Pattern): JsonObject {

@@ -9,7 +9,7 @@ import { usageError } from '../../../core/errors.js';
 import type { AddedMembers, RequestReader } from '../../../runtime/host-feature.js';
 import { SETTINGS_VARIABLES } from '../clients/client-names.js';
 import { CLIENTS, UNDECIDED_REASONS } from '../hook-event.js';
-import { UNDECIDED_MAX } from '../undecided-calls.js';
+import { UNDECIDED_MAX } from '../client-files/count-files.js';
 import type { HookGate } from './hook-gate.js';
 
 /** The longest event, in UTF-16 units. */

@@ -4,14 +4,13 @@
 
 import { canonicalJson } from '../../../core/contract/json.js';
 import { sha256 } from '../../../core/contract/hash.js';
+import { omitUndefined } from '../../../core/omit-undefined.js';
 import { toRecordedScopeValue } from '../../../core/contract/free-text.js';
-import type { TreeEngine } from '../../../engine/tree-engine.js';
 import { createLruMap } from '../../../system/lru-map.js';
 import { CLIENTS, type Client, type HookOrigin } from '../hook-event.js';
-import type { Agents } from '../../../runtime/agents/agents.js';
 import { givenCaseOf } from '../../../runtime/agents/choose-case.js';
 import { keyedRoot, startKeyedRun } from '../../../runtime/agents/keyed-runs.js';
-import type { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
+import type { HostAccess } from '../../../runtime/host-feature.js';
 
 /** Who runs a coding agent, and under which policy. The caller is authenticated; the event only says the rest. */
 export interface HookCaller {
@@ -55,11 +54,7 @@ export type HookSessionState =
   /** It belongs to another project. */
   | { readonly state: 'other_project' };
 
-export interface HookSessionsParts {
-  readonly agents: Agents;
-  readonly engine: Pick<TreeEngine, 'peek'>;
-  readonly ledger: Pick<LedgerReader, 'run' | 'entries'>;
-}
+type HookSessionsParts = Pick<HostAccess, 'agents' | 'engine' | 'ledger'>;
 
 /** How many trees one session may have. */
 const TREES_MAX = 4_096;
@@ -136,22 +131,16 @@ export class HookSessions {
     const name = nameOf(client, origin.session, caller);
     const key = keyOf(name, (await this.#newestTree(name)) + 1);
     const { actor, person, role, lane, case: case_id, project } = caller;
-    const scope = {
+    const scope = omitUndefined({
       ...{ client, client_session: origin.session, project },
-      ...(check?.version == null ? {} : { client_version: check.version }),
-      ...(check?.hook_sha256 === undefined ? {} : { client_hook: check.hook_sha256 }),
-      ...(check?.uncompared === undefined ? {} : { client_uncompared: check.uncompared }),
-      ...(reopened_by === null ? {} : { reopened_by }),
-    };
-    const options = {
-      ...{ actor, role, lane },
-      ...(case_id === undefined ? {} : { case: case_id }),
-      ...(person === undefined ? {} : { person }),
-    };
-    const correlation = `cor_${name.slice(0, 32)}`;
+      client_version: check?.version ?? undefined,
+      client_hook: check?.hook_sha256,
+      client_uncompared: check?.uncompared,
+      reopened_by: reopened_by ?? undefined,
+    });
     const run = await startKeyedRun(this.#parts, {
-      ...{ ...options, ...MAIN_BUDGET },
-      ...{ key, scope, correlation, idleMs: IDLE_MS },
+      ...{ actor, role, lane, ...omitUndefined({ case: case_id, person }), ...MAIN_BUDGET },
+      ...{ key, scope, correlation: `cor_${name.slice(0, 32)}`, idleMs: IDLE_MS },
     });
     if (!safe) await run.cancel('unsafe_client');
     return this.find(client, origin, caller);
@@ -169,8 +158,7 @@ export class HookSessions {
     if (session === undefined || project === undefined) return null;
     const { actor, role_id: role, lane_id: lane } = main;
     const case_id = givenCaseOf(main);
-    const identity = { actor: actor.actor_id, role, lane, project };
-    const caller = case_id === undefined ? identity : { ...identity, case: case_id };
+    const caller = { actor: actor.actor_id, role, lane, project, ...omitUndefined({ case: case_id }) };
     const found = await this.find(client, { session }, caller);
     if (found.state === 'closed' && found.run_id.startsWith(root))
       await this.open(client, { session }, { caller, safe: true, check: null, reopened_by });

@@ -1,43 +1,35 @@
-// Looks at a client on this machine: its version and its settings.
+// Looks at a client on this machine: its version, its settings, and what it executes, starts or follows without asking
+// a hook: commands, skills, agents, plugins and servers. Each folder of a repository may have them, because a client
+// may be started in it or work on its files; a user and the administrator of a machine have them at fixed places. Below
+// these folders each file counts; a client may know further ones elsewhere.
 
 import { homedir } from 'node:os';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
-import { readClientFile } from '../client-files/read-client-file.js';
+import { sha256 } from '../../../core/contract/hash.js';
+import { isJsonObject, type Json, type JsonObject } from '../../../core/contract/json.js';
+import { packageFile } from '../../../system/package-files.js';
+import { readClientFile, readProgramFile, type ClientFile } from '../client-files/client-file.js';
 import { findClientVersion } from '../client-files/client-version.js';
 import { filesBelow, findPlaces, foldersAbove } from '../client-files/find-places.js';
-import { readProgramFile } from '../client-files/install-file.js';
-import { sha256 } from '../../../core/contract/hash.js';
-import type { ClientFinding, Profile, SettingsFile, SettingsPlace } from '../clients/client-facts.js';
 import { CLIENT_NAMES, dataFolder, type ClientSurroundings } from '../clients/client-names.js';
 import { CLIENT_SETTINGS } from '../clients/clients.js';
 import { HOOK_PROGRAM } from '../clients/hook-command-line.js';
-import { hookPrograms, judgeClient } from '../clients/judge-client.js';
-import {
-  isKnownUserFile,
-  isOwnFile,
-  namesStarted,
-  settingsPlaces,
-  startedByFile,
-  userPlaces,
-} from '../clients/client-places.js';
+import { findHookStarts, judgeClient } from '../clients/judge-client.js';
+import type { ClientFinding, Profile, SettingsPlace, UnhookedItems } from '../clients/judge-hooks.js';
+import { objectIn, readSettingsByName } from '../clients/read-settings.js';
 import type { Client } from '../hook-event.js';
-import { packageFile } from '../../../system/package-files.js';
 
 /** What a look at a client has found. */
-export interface InspectedClient {
+export interface InspectedClient extends UnhookedItems {
   readonly version: string | null;
   readonly findings: readonly ClientFinding[];
   /** The SHA-256 of the hook program that the settings start; null if they start none. */
   readonly hook_sha256: string | null;
-  /** What the repository has that runs without a hook, relative to the project. */
-  readonly repository: readonly string[];
-  /** What the user has, as absolute paths. */
-  readonly user: readonly string[];
 }
 
 /** Where a client is looked for. */
-export interface InspectOptions {
+interface InspectOptions {
   readonly project: string;
   readonly profile: Profile;
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -51,30 +43,29 @@ export async function inspectClient(
   { project, profile, environment, version: given }: InspectOptions,
 ): Promise<InspectedClient> {
   const version = given === undefined ? await findClientVersion(CLIENT_NAMES[client], environment) : given;
-  const files = readSettingsFiles(client, project, environment);
-  const programs = hookPrograms(client, files).map((path) => [path, readProgramFile(path)] as const);
-  const { repository, user, isComplete } = await findItems(client, project, environment);
+  const files = settingsPlaces(client, surroundingsOf(project, environment)).map((place) => ({
+    ...place,
+    ...readClientFile(place.path, place.root),
+  }));
+  const starts = findHookStarts(client, files);
+  const paths = starts.flatMap(({ program }) => program).filter((word) => word.startsWith('/'));
+  const programs = new Map(paths.map((path) => [path, readProgramFile(path)]));
+  const items = await findItems(client, project, environment);
   const findings = judgeClient({
-    ...{ client, version, profile, project, files, environment, repository, user },
-    looked_at_all: isComplete,
+    ...{ client, version, profile, project, files, environment, starts, programs, ...items },
     project_real: realPath(project),
     plugin_sha256: sha256(shippedPlugin()),
     hook_sha256: sha256(shippedHook()),
-    programs: new Map(programs),
   });
-  const [, program] = programs.find(([path]) => HOOK_PROGRAM.test(path)) ?? [];
-  return { version, findings, hook_sha256: program?.sha256 ?? null, repository, user };
+  const [, program] = [...programs].find(([path]) => HOOK_PROGRAM.test(path)) ?? [];
+  return { version, findings, hook_sha256: program?.sha256 ?? null, ...items };
 }
 
-/** What a client runs without a hook. */
-export interface UnhookedItems {
-  /** Relative to the project. */
-  readonly repository: readonly string[];
-  /** As absolute paths. */
-  readonly user: readonly string[];
-  /** Whether all folders of the project were looked at. */
-  readonly isComplete: boolean;
-}
+/** The files that a client reads, those of a wider level first. */
+const settingsPlaces = (client: Client, around: ClientSurroundings): readonly SettingsPlace[] => {
+  const { files, userFolder } = CLIENT_SETTINGS[client];
+  return files.map((placeOf) => placeOf(around, userFolder(around)));
+};
 
 /** More settings in folders of a project are not read: each counts as one. */
 const SETTINGS_READ_MAX = 64;
@@ -86,13 +77,13 @@ export async function findItems(
   environment: InspectOptions['environment'],
 ): Promise<UnhookedItems> {
   const around = surroundingsOf(project, environment);
-  const settings = settingsPlaces(client, around).filter(namesStarted);
-  const [own, others] = [settings.filter(isOfProject), settings.filter((place) => !isOfProject(place))];
-  const names = own.map(({ path }) => path.slice(project.length + 1));
-  const { repository: items, readsAbove } = CLIENT_SETTINGS[client].unhooked;
-  const paths = [...items, ...names];
+  const { unhooked, userFolder } = CLIENT_SETTINGS[client];
+  const files = settingsPlaces(client, around);
+  const naming = files.filter(({ kind }) => kind === 'settings' || kind === 'servers');
+  const names = naming.filter(isOfProject).map(({ path }) => path.slice(project.length + 1));
+  const paths = [...unhooked.repository, ...names];
   const { places, isComplete } = await findPlaces(project, paths);
-  const above = readsAbove ? foldersAbove(project) : [];
+  const above = unhooked.readsAbove ? foldersAbove(project) : [];
   const all = [...places, ...above.flatMap((folder) => paths.map((path) => `${folder}${path}`))];
   const isSettings = (place: string): boolean => names.some((name) => place === name || place.endsWith(`/${name}`));
   const started = all.filter(isSettings).flatMap((place, index) => {
@@ -101,29 +92,57 @@ export async function findItems(
     return isLeft ? [place] : startedByFile(client, place, file, project);
   });
   const folders = all.filter((place) => !isSettings(place));
-  const repository = [...filesBelow(project, folders).filter((path) => !isOwnFile(path)), ...started];
-  const ofUser = filesBelow(
-    '/',
-    userPlaces(client, around).map((path) => path.slice(1)),
-  ).map((path) => `/${path}`);
+  const repository = [...filesBelow(project, folders).filter((path) => !OWN_FILE.test(path)), ...started];
+  const ofUser = unhooked.user(around, userFolder(around)).map((path) => path.slice(1));
+  const known = new Set(files.map(({ path }) => path));
   const user = [
-    ...ofUser.filter((path) => !isKnownUserFile(client, around, path)),
-    ...others.flatMap(({ path, root }) => startedByFile(client, path, readClientFile(path, root), project)),
+    ...filesBelow('/', ofUser)
+      .map((path) => `/${path}`)
+      .filter((path) => !CODEX_OWN.test(path) && !known.has(path.replace(INSTALLED, ''))),
+    ...naming
+      .filter((place) => !isOfProject(place))
+      .flatMap(({ path, root }) => startedByFile(client, path, readClientFile(path, root), project)),
   ];
   return { repository: [...new Set(repository)], user: [...new Set(user)], isComplete };
 }
 
-const isOfProject = ({ level }: Pick<SettingsPlace, 'level'>): boolean => level === 'project' || level === 'local';
+const isOfProject = ({ level }: SettingsPlace): boolean => level === 'project' || level === 'local';
 
-const readSettingsFiles = (
+/** What an installation puts into the folder of plugins of a project. */
+const OWN_FILE = /^\.opencode\/plugins\/turnpike\.js(?:on)?(?:\.before-turnpike|\.turnpike-install\.json)?$/;
+/** What an installation writes next to settings, and the skills that Codex itself writes at each start. */
+const INSTALLED = /(?:\.before-turnpike|\.turnpike-install\.json)$/;
+const CODEX_OWN = /\/skills\/\.system\//;
+const OWN_SERVER = 'turnpike';
+
+/**
+ * The servers, plugins and commands that a file of settings names, each after the name of the file. A file without a
+ * reading counts as one.
+ * @param project the settings of a user may have some for a project
+ */
+function startedByFile(
   client: Client,
+  name: string,
+  { text, problem }: ClientFile,
   project: string,
-  environment: InspectOptions['environment'],
-): readonly SettingsFile[] =>
-  settingsPlaces(client, surroundingsOf(project, environment)).map((place) => ({
-    ...place,
-    ...readClientFile(place.path, place.root),
-  }));
+): readonly string[] {
+  if (text === null) return problem === null ? [] : [name];
+  const found = readSettingsByName(name, text);
+  if (found === null) return [name];
+  const ofProject = objectIn(objectIn(found, 'projects'), project);
+  const started = [found, ofProject].flatMap((settings) => startedIn(client, settings));
+  return [...new Set(started)].map((one) => `${name}: ${one}`);
+}
+
+const startedIn = (client: Client, settings: JsonObject): readonly string[] =>
+  CLIENT_SETTINGS[client].unhooked.members.flatMap((member) => {
+    const value = settings[member];
+    if (!isJsonObject(value)) return value === undefined ? [] : [member];
+    return Object.keys(value).filter((one) => one !== OWN_SERVER && !isOff(value[one]));
+  });
+
+const isOff = (value: Json | undefined): boolean =>
+  value === false || (isJsonObject(value) && value['enabled'] === false);
 
 /** The folders from which a client reads its settings follow from these. */
 export const surroundingsOf = (

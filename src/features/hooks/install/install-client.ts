@@ -1,24 +1,23 @@
 // Installs Turnpike into a client, and removes it again.
 
-import { readClientFile } from '../client-files/read-client-file.js';
-import { findProgram } from '../client-files/client-version.js';
-import { trustCodexHooks } from '../client-files/trust-codex-hooks.js';
 import {
+  readClientFile,
   checkPlace,
   installFile,
   noteClientChange,
   readInstalled,
   uninstallFile,
   type InstalledFile,
-} from '../client-files/install-file.js';
+} from '../client-files/client-file.js';
+import { findProgram } from '../client-files/client-version.js';
+import { trustCodexHooks } from '../client-files/trust-codex-hooks.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import { usageError } from '../../../core/errors.js';
-import type { Profile, SettingsLevel } from '../clients/client-facts.js';
+import type { Profile, SettingsLevel } from '../clients/judge-hooks.js';
 import { CLIENT_NAMES } from '../clients/client-names.js';
-import { userRoot } from '../clients/client-settings.js';
+import { userRoot, EditProblem, type Editor, type InstallTarget } from '../clients/client-settings.js';
 import { CLIENT_SETTINGS } from '../clients/clients.js';
 import { codexCommands } from '../clients/codex-settings.js';
-import { EditProblem, type Editor, type InstallTarget } from '../clients/editor.js';
 import type { Client } from '../hook-event.js';
 import { surroundingsOf } from './inspect-client.js';
 

@@ -3,12 +3,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import Type from 'typebox';
 import { CaseId, closed, Identifier, OneOf } from '../../../core/contract/shapes.js';
+import { omitUndefined } from '../../../core/omit-undefined.js';
 import { CLIENTS, type UndecidedReason } from '../hook-event.js';
-import { isCallIn, sessionIn, totalOf } from '../undecided-calls.js';
+import { isCallIn, sessionIn, totalOf, CountFiles } from '../client-files/count-files.js';
 import { DIALECTS } from '../dialects.js';
 import { parseHookEvent } from '../gate/hook-requests.js';
 import { UNCHECKED_REASON } from '../gate/hook-reasons.js';
-import { CountFiles } from '../client-files/count-files.js';
 import { RefusalError } from '../../../interfaces/service/problems.js';
 import { pathOf } from '../../../interfaces/service/request-guard.js';
 import { BinaryBody, route, type Route } from '../../../interfaces/http/routes/route.js';
@@ -87,14 +87,9 @@ export const HOOK_ROUTES: readonly Route[] = [
       if (hooks === null) throw new RefusalError('NOT_FOUND');
       const case_id = query.case ?? principal.case ?? undefined;
       checkTokenCase(principal, case_id);
-      const caller = {
-        actor: principal.actor,
-        ...(principal.person === undefined ? {} : { person: principal.person }),
-        role: principal.role,
-        lane: query.lane ?? 'CODING',
-        ...(case_id === undefined ? {} : { case: case_id }),
-        project: query.project,
-      };
+      const { actor, person, role } = principal;
+      const { lane = 'CODING', project } = query;
+      const caller = { actor, role, lane, project, ...omitUndefined({ person, case: case_id }) };
       const text = Buffer.from(body).toString('utf8');
       const event = parseHookEvent(text);
       const session = sessionIn(client, text);

@@ -2,6 +2,7 @@
 // issuer's, and policy maps its claims. Every reason for a refusal looks the same to the caller.
 
 import { hash } from 'node:crypto';
+import type { OidcProvider } from '../provider/oidc-provider.js';
 import { isSignedToken, readTokenHead } from '../provider/signed-token.js';
 import { canonicalJson } from '../../../core/contract/json.js';
 import { sha256 } from '../../../core/contract/hash.js';
@@ -12,7 +13,7 @@ import { isConforming } from '../../../core/contract/validators.js';
 import { nameProblem } from '../../../names/person-name.js';
 import { mapClaims, type MappedCaller } from '../map-claims.js';
 import type { Clock } from '../../../engine/ports/clock.js';
-import type { IdentityProvider, TokenProblem, VerifiedToken } from '../../../engine/ports/identity-provider.js';
+import type { TokenProblem, VerifiedToken } from '../../../engine/ports/identity-provider.js';
 import type { Principal } from '../../../engine/ports/token-book.js';
 import type { IdentityPolicy, IdentityPolicyState } from './identity-policy.js';
 import type { IdentityResult } from '../../../engine/ports/request-identity.js';
@@ -23,14 +24,8 @@ const REMEMBERED_MAX = 4_096;
 /** Limit of the tokens that are verified at the same time: their callers are not known yet. */
 const VERIFYING_MAX = 64;
 
-/** An issuer, and the audience that a caller's token must name. */
-interface AcceptedIssuer {
-  readonly provider: IdentityProvider;
-  readonly audience: string;
-}
-
 interface OidcCallersOptions {
-  readonly issuers: readonly AcceptedIssuer[];
+  readonly issuers: readonly OidcProvider[];
   readonly policy: IdentityPolicy;
   readonly clock: Clock;
   readonly onRefused: (problem: TokenProblem) => void;
@@ -64,24 +59,21 @@ export class OidcCallers {
     if (policy.latest === null) void policy.read();
     const state = policy.known;
     if (expires_at <= clock.now() || 'failed' in state || state.sha256 !== identity.policy_sha256) return false;
-    return this.#providerOf(identity.issuer)?.provider.hasKey(kid, identity.key_sha256) === true;
+    return this.#providerOf(identity.issuer)?.keys.has(kid, identity.key_sha256) === true;
   }
 
   /** A caller who was accepted before, if that still holds. */
   confirm(principal: Principal): IdentityResult | Promise<IdentityResult> {
-    const isFresh = this.#providerOf(principal.verified?.identity.issuer)?.provider.keysState === 'fresh';
+    const isFresh = this.#providerOf(principal.verified?.identity.issuer)?.keys.state === 'fresh';
     return isFresh && this.#options.policy.latest !== null
       ? this.#confirmed(principal)
       : this.#readAndConfirm(principal);
   }
 
   async #readAndConfirm(principal: Principal): Promise<IdentityResult> {
-    const { verified } = principal;
+    const { kid = '', identity } = principal.verified ?? {};
     await this.#options.policy.read();
-    await this.#providerOf(verified?.identity.issuer)?.provider.confirmKey(
-      verified?.kid ?? '',
-      verified?.identity.key_sha256 ?? '',
-    );
+    await this.#providerOf(identity?.issuer)?.keys.confirm(kid, identity?.key_sha256 ?? '');
     return this.#confirmed(principal);
   }
 
@@ -100,11 +92,11 @@ export class OidcCallers {
   /** The same, and nothing has to be read again to know it. */
   #isCertain(principal: Principal): boolean {
     const issuer = this.#providerOf(principal.verified?.identity.issuer);
-    return issuer?.provider.keysState === 'fresh' && this.#options.policy.latest !== null && this.holds(principal);
+    return issuer?.keys.state === 'fresh' && this.#options.policy.latest !== null && this.holds(principal);
   }
 
-  #providerOf(issuer: string | undefined): AcceptedIssuer | undefined {
-    return this.#options.issuers.find(({ provider }) => provider.issuer === issuer);
+  #providerOf(issuer: string | undefined): OidcProvider | undefined {
+    return this.#options.issuers.find((provider) => provider.issuer === issuer);
   }
 
   async #verify(bearer: string, digest: string): Promise<IdentityResult> {
@@ -122,7 +114,7 @@ export class OidcCallers {
     if (this.#verifying >= VERIFYING_MAX) return { problem: 'unavailable' };
     this.#verifying += 1;
     try {
-      const verification = await issuer.provider.verify(bearer, { audience: issuer.audience });
+      const verification = await issuer.verify(bearer, { audience: issuer.audience });
       return 'problem' in verification ? verification : await this.accept(verification.token);
     } finally {
       this.#verifying -= 1;

@@ -1,6 +1,6 @@
 // The options with which `turnpike serve` accepts callers whom an OpenID Connect issuer has authenticated.
 
-import { CLIENT_SECRET_VARIABLE, readClientSecret } from '../provider/client-secret.js';
+import { CLIENT_SECRET_VARIABLE, readClientSecret } from '../provider/code-exchange.js';
 import { hasIdentities, identitiesSource } from '../../../home/policy/home-policy.js';
 import { IDENTITIES_PATH, SIGNING_ALGORITHMS } from '../../../core/contract/policy/identities.js';
 import { usageError } from '../../../core/errors.js';

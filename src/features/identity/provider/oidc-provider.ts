@@ -4,19 +4,12 @@ import type { SigningAlgorithm } from '../../../core/contract/policy/identities.
 import type { JsonObject } from '../../../core/contract/json.js';
 import { usageError } from '../../../core/errors.js';
 import type { Clock } from '../../../engine/ports/clock.js';
-import type {
-  ExpectedToken,
-  IdentityProvider,
-  KeysState,
-  OidcIssuerOptions,
-  TokenVerification,
-  VerifiedToken,
-} from '../../../engine/ports/identity-provider.js';
+import type { OidcIssuerOptions, TokenProblem, VerifiedToken } from '../../../engine/ports/identity-provider.js';
 import type { Log } from '../../../engine/ports/log.js';
 import { isSafeUrl } from '../../../core/contract/safe-url.js';
 import { isSafeEndpoint } from '../../../system/network/json-fetch.js';
 import { KEY_AGES, ProviderKeys } from './provider-keys.js';
-import { discoverProvider, type MetadataResult, type ProviderMetadata } from './provider-metadata.js';
+import { discoverProvider, type MetadataResult, type ProviderMetadata } from './code-exchange.js';
 import { readTokenHead, verifyClaims } from './signed-token.js';
 
 /** What `serve` accepts if no algorithm is named. */
@@ -33,9 +26,18 @@ interface OidcProviderOptions extends OidcIssuerOptions {
   readonly log: Log;
 }
 
-export class OidcProvider implements IdentityProvider {
+type TokenVerification = { readonly token: VerifiedToken } | { readonly problem: TokenProblem };
+
+/** What a token must be made for. */
+interface ExpectedToken {
+  readonly audience: string;
+  /** For an ID token of a login. */
+  readonly nonce?: string;
+}
+
+export class OidcProvider {
+  readonly keys: ProviderKeys;
   readonly #options: OidcProviderOptions;
-  readonly #keys: ProviderKeys;
   #metadata: Promise<MetadataResult> | null = null;
   /** When a discovery that has failed is tried again, in milliseconds since the epoch. */
   #retryAt = Infinity;
@@ -45,7 +47,7 @@ export class OidcProvider implements IdentityProvider {
     checkOptions(options);
     this.#options = options;
     const { issuer, jwksUri, clock, log, keyAges } = options;
-    this.#keys = new ProviderKeys({
+    this.keys = new ProviderKeys({
       ...KEY_AGES,
       ...keyAges,
       issuer,
@@ -67,33 +69,13 @@ export class OidcProvider implements IdentityProvider {
     return this.#options.audience;
   }
 
-  get isFailing(): boolean {
-    return this.#keys.isFailing;
-  }
-
-  /** Tries again to fetch keys that are missing because the issuer could not be reached. */
-  retryKeys(): void {
-    this.#keys.retry();
-  }
-
-  get keysState(): KeysState {
-    return this.#keys.state;
-  }
-
-  hasKey(kid: string, key_sha256: string): boolean {
-    return this.#keys.has(kid, key_sha256);
-  }
-
-  confirmKey(kid: string, key_sha256: string): Promise<boolean> {
-    return this.#keys.confirm(kid, key_sha256);
-  }
-
   /** The endpoints for logins; null while the issuer cannot be reached. */
   async metadata(): Promise<ProviderMetadata | null> {
     const found = await this.#discover();
     return 'metadata' in found ? found.metadata : null;
   }
 
+  /** Never throws: what cannot be verified is a problem. */
   async verify(compact: string, { audience, nonce }: ExpectedToken): Promise<TokenVerification> {
     const head = readTokenHead(compact);
     if (head === null) return { problem: 'malformed' };
@@ -101,7 +83,7 @@ export class OidcProvider implements IdentityProvider {
     if (head.issuer !== issuer) return { problem: 'issuer_unknown' };
     const algorithm = algorithms.find((allowed) => allowed === head.algorithm);
     if (algorithm === undefined) return { problem: 'algorithm' };
-    const found = await this.#keys.find(head.kid);
+    const found = await this.keys.find(head.kid);
     if ('problem' in found) return found;
     const { key } = found;
     const tolerance = toleranceSeconds ?? TOLERANCE_SECONDS_DEFAULT;

@@ -20,7 +20,7 @@ import type {
   PageLogin,
   RecordFailure,
 } from '../../../interfaces/service/identity-service.js';
-import { createPageLogin } from './login-handler.js';
+import { createPageLogin } from './page-login.js';
 
 /** The time between two log lines about the same problem, in milliseconds. */
 const LOG_INTERVAL_MS = 10_000;
@@ -48,7 +48,7 @@ export class OidcIdentityService implements IdentityService {
     this.#providers = issuers.map((options) => new OidcProvider({ ...options, clock, log }));
     this.#policy = new IdentityPolicy({ source: identities, clock, log });
     this.#callers = new OidcCallers({
-      issuers: this.#providers.map((provider) => ({ provider, audience: provider.audience })),
+      issuers: this.#providers,
       policy: this.#policy,
       clock,
       onRefused: (problem) => this.#recordRefusal(problem),
@@ -102,9 +102,9 @@ export class OidcIdentityService implements IdentityService {
   }
 
   async findUnreadiness(): Promise<string | null> {
-    for (const provider of this.#providers) provider.retryKeys();
+    for (const { keys } of this.#providers) keys.retry();
     if ('failed' in (await this.#policy.read())) return 'identities.yaml cannot be used';
-    return this.#providers.some(({ isFailing }) => isFailing) ? 'the keys of an identity provider are missing' : null;
+    return this.#providers.some(({ keys }) => keys.isFailing) ? 'the keys of an identity provider are missing' : null;
   }
 
   withPerson(principal: Principal): IdentityResult | Promise<IdentityResult> {
@@ -116,7 +116,7 @@ export class OidcIdentityService implements IdentityService {
     return {
       refused: { ...this.#refused },
       sessions: this.#flow?.sessions ?? 0,
-      keys: Object.fromEntries(this.#providers.map(({ issuer, keysState }) => [issuer, keysState])),
+      keys: Object.fromEntries(this.#providers.map(({ issuer, keys }) => [issuer, keys.state])),
     };
   }
 

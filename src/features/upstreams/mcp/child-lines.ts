@@ -27,7 +27,7 @@ interface ChildOptions {
   readonly lineBytesMax: number;
 }
 
-interface LineListener {
+export interface LineListener {
   onLine(text: string): void;
   /** Called once, when the child can neither send nor receive any more. */
   onEnd(): void;
@@ -70,7 +70,7 @@ export class ChildLines {
     child.stderr.on('data', (piece: Buffer) => {
       this.#stderr = (this.#stderr + piece.toString('utf8')).slice(-STDERR_CHARS);
     });
-    // The caller of `write` sees that the child is gone; the errors of the streams need no other handling.
+    // The caller of `send` sees that the child is gone; the errors of the streams need no other handling.
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', () => undefined);
     child.on('error', () => this.#end());
     this.#exited = new Promise((resolve) => {
@@ -115,19 +115,22 @@ export class ChildLines {
    * Resolves when the operating system has taken the line.
    * @throws ActionNotExecutedError if it has not: the child ignores a line without its end
    */
-  write(text: string): Promise<void> {
+  send(message: object): Promise<'written'> {
     const { stdin } = this.#child;
     if (this.#isEnded || stdin.writableLength > UNREAD_BYTES_MAX) {
       if (!this.#isEnded) this.terminate();
       return Promise.reject(new ActionNotExecutedError('the server does not read what it is sent'));
     }
     return new Promise((resolve, reject) => {
-      stdin.write(`${text}\n`, (error) => {
+      stdin.write(`${JSON.stringify(message)}\n`, (error) => {
         if (error) reject(new ActionNotExecutedError('the server has ended before it was asked'));
-        else resolve();
+        else resolve('written');
       });
     });
   }
+
+  /** No line states the protocol. */
+  setProtocol(): void {}
 
   /** Kills it at once. */
   terminate(): void {

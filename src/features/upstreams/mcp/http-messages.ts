@@ -71,6 +71,9 @@ export class HttpMessages {
     this.#onMessage = onMessage;
   }
 
+  /** There is no child whose last words could be shown. */
+  readonly stderrTail = '';
+
   /** Whether the server still knows our session. */
   get isOpen(): boolean {
     return !this.#lost && !this.#closed;
@@ -82,12 +85,12 @@ export class HttpMessages {
   }
 
   /**
-   * Posts a message, and resolves when the whole response was read. Each request uses its own connection: the server
+   * Sends a message, and resolves when the whole response was read. Each request uses its own connection: the server
    * may close a kept-alive connection just as a request is sent, and then the outcome is unknown.
    * @throws ActionNotExecutedError if it was not delivered or the server rejected it unexecuted; SdkHttpError if the
    * server rejected a request for its versions, so that the SDK tries an older protocol; else another error
    */
-  async post(message: JSONRPCMessage, signal: AbortSignal): Promise<void> {
+  async send(message: JSONRPCMessage, signal: AbortSignal): Promise<'answered'> {
     // Not AbortSignal.any: in Node 20 a long-lived signal keeps references to everything derived from it.
     const until = new AbortController();
     const stop = (): void => until.abort();
@@ -96,6 +99,7 @@ export class HttpMessages {
     try {
       signal.throwIfAborted();
       await this.#exchange(message, until.signal);
+      return 'answered';
     } finally {
       signal.removeEventListener('abort', stop);
       this.#inFlight.delete(until);
@@ -118,6 +122,10 @@ export class HttpMessages {
     } finally {
       if (response.body?.locked === false) await response.body.cancel().catch(() => undefined);
     }
+  }
+
+  terminate(): void {
+    void this.close();
   }
 
   /** Ends the session if there is one; aborts requests in flight. */

@@ -16,20 +16,15 @@ import {
   type Transport,
   type TransportSendOptions,
 } from '@modelcontextprotocol/client';
-import { isJsonObject, type JsonObject } from '../../../core/contract/json.js';
+import { isJsonObject, type JsonObject, scanJson } from '../../../core/contract/json.js';
 import type {
   HttpUpstreamServer,
   StdioUpstreamServer,
   UpstreamServer,
 } from '../../../core/contract/policy/upstreams.js';
 import { CodedError, ActionFailedError, InvariantError, ActionNotExecutedError } from '../../../core/errors.js';
-import type {
-  ConnectOptions,
-  UpstreamConnector,
-  UpstreamCall,
-  UpstreamLink,
-} from '../../../engine/ports/effects/upstream.js';
-import { ChildLines, childEnvironment } from './child-lines.js';
+import type { UpstreamCall, UpstreamLink } from '../../../engine/ports/effects/upstream.js';
+import { ChildLines, childEnvironment, type LineListener } from './child-lines.js';
 import { readToken } from '../../../system/environment.js';
 import { HttpMessages, parseServerUrl } from './http-messages.js';
 import { IDEMPOTENCY_KEY } from '../../../core/contract/idempotency-key.js';
@@ -44,32 +39,26 @@ const CANCELLATION_MS = 5_000;
 const PROBE_MS = 5_000;
 const LIST_CHANGED = 'notifications/tools/list_changed';
 
+/** The depth of JSON in a message. */
+const MESSAGE_DEPTH_MAX = 64;
+
 type RequestKey = string | number;
 
-/** Carries messages to and from one server. */
-interface Wire {
-  readonly isOpen: boolean;
-  /** The end of the child's stderr, for people, if connecting failed. */
-  readonly stderrTail: string;
-  start(): Promise<void>;
-  /** @returns whether the response is complete too @throws ActionNotExecutedError, like `UpstreamLink` */
-  send(message: JSONRPCMessage, signal: AbortSignal): Promise<'written' | 'answered'>;
-  setProtocol(protocol: string): void;
-  /** Ends the connection at once. */
-  terminate(): void;
-  close(): Promise<void>;
-}
+/** What carries messages to and from one server. */
+type Wire = ChildLines | HttpMessages;
 
-interface MessageListener {
-  onMessage(text: string): void;
-  onEnd(): void;
+interface ConnectOptions {
+  /** The base directory of relative paths. */
+  readonly folder: string;
+  /** Aborts the connection attempt. */
+  readonly signal: AbortSignal;
 }
 
 /**
  * Connects to a server as configured in upstreams.json, with protocol 2026-07-28 if the server has it, else with an
  * older one. An old server over stdio may end when it is asked for its versions. It is started again, and not asked.
  */
-export const connectMcp: UpstreamConnector = async (server, options) => {
+export async function connectMcp(server: UpstreamServer, options: ConnectOptions): Promise<UpstreamLink> {
   const probed = await connectOnce(server, options);
   if (probed instanceof McpLink) return probed;
   const { error, isChildGone } = probed;
@@ -77,23 +66,24 @@ export const connectMcp: UpstreamConnector = async (server, options) => {
   const link = await connectOnce(server, options, { kind: 'legacy' });
   if (link instanceof McpLink) return link;
   throw link.error;
-};
+}
 
-/** @param isChildGone whether the server has ended before it said which versions it has */
 interface FailedConnection {
+  /** Its message has no secret. */
   readonly error: Error;
+  /** Whether the server has ended before it said which versions it has. */
   readonly isChildGone: boolean;
 }
 
 async function connectOnce(
   server: UpstreamServer,
-  { parse, folder, signal }: ConnectOptions,
+  { folder, signal }: ConnectOptions,
   prior?: PriorDiscovery,
 ): Promise<McpLink | FailedConnection> {
   const transport =
     server.transport === 'stdio'
-      ? new StdioTransport(parse, (listener) => childWire(server, folder, listener))
-      : new HttpTransport(parse, (listener) => httpWire(server, listener));
+      ? new StdioTransport((listener) => startChild(server, folder, listener))
+      : new HttpTransport((listener) => openHttp(server, listener));
   const client = new Client(
     { name: 'turnpike', version: '1' },
     {
@@ -211,16 +201,14 @@ abstract class GuardedTransport implements Transport {
   toolListChanges = 0;
   /** Whether the server has answered a request. */
   isGreeted = false;
-  readonly #parse: ConnectOptions['parse'];
-  readonly #wireFor: (receiver: MessageListener) => Wire;
+  readonly #openWire: (listener: LineListener) => Wire | Promise<Wire>;
   readonly #outstanding = new Map<RequestKey, AbortController>();
-  readonly #unsolicited = new UnsolicitedLimit(UNSOLICITED_CHARS_MAX);
+  readonly #unsolicited = new UnsolicitedLimit();
   #wire: Wire | null = null;
   #ended = false;
 
-  constructor(parse: ConnectOptions['parse'], wireFor: (receiver: MessageListener) => Wire) {
-    this.#parse = parse;
-    this.#wireFor = wireFor;
+  constructor(openWire: (listener: LineListener) => Wire | Promise<Wire>) {
+    this.#openWire = openWire;
   }
 
   get isOpen(): boolean {
@@ -236,8 +224,7 @@ abstract class GuardedTransport implements Transport {
   }
 
   async start(): Promise<void> {
-    this.#wire = this.#wireFor({ onMessage: (text) => this.#receive(text), onEnd: () => this.#end() });
-    await this.#wire.start();
+    this.#wire = await this.#openWire({ onLine: (text) => this.#receive(text), onEnd: () => this.#end() });
   }
 
   async send(message: JSONRPCMessage, { requestSignal }: TransportSendOptions = {}): Promise<void> {
@@ -266,7 +253,7 @@ abstract class GuardedTransport implements Transport {
 
   #receive(text: string): void {
     if (this.#ended) return;
-    const message = this.#parseMessage(text);
+    const message = this.#admit(text);
     if (message === 'broken' || this.#unsolicited.isExceeded) {
       // The outcome of outstanding requests becomes unknown at once, instead of at their timeouts.
       this.#wire?.terminate();
@@ -277,10 +264,10 @@ abstract class GuardedTransport implements Transport {
   }
 
   /** @returns null for a message that is ignored; `broken` for an invalid one */
-  #parseMessage(text: string): JSONRPCMessage | 'broken' | null {
+  #admit(text: string): JSONRPCMessage | 'broken' | null {
     // Programs that print other lines on stdout are tolerated, within the limit.
     if (!text.startsWith('{')) return this.#countUnsolicited(text, null);
-    const message = asMessage(this.#parse(text));
+    const message = parseMessage(text);
     if (message === null) return 'broken';
     if ('method' in message) {
       if (message.method === LIST_CHANGED) this.toolListChanges += 1;
@@ -326,61 +313,30 @@ class HttpTransport extends GuardedTransport {
   readonly hasPerRequestStream = true;
 }
 
-function asMessage(value: unknown): JSONRPCMessage | null {
+/** @returns null for a text that is malformed, too deep, has a duplicate key, or is no message */
+function parseMessage(text: string): JSONRPCMessage | null {
+  const scanned = scanJson(text, MESSAGE_DEPTH_MAX);
   try {
-    return parseJSONRPCMessage(value);
+    return scanned.ok ? parseJSONRPCMessage(scanned.value) : null;
   } catch {
     return null;
   }
 }
 
 /** A child process: responses arrive independently of requests. */
-function childWire(server: StdioUpstreamServer, folder: string, receiver: MessageListener): Wire {
-  const { command, cwd = '.', env = [] } = server;
-  let child: ChildLines | null = null;
-  return {
-    get isOpen() {
-      return child?.isOpen === true;
-    },
-    get stderrTail() {
-      return child?.stderrTail ?? '';
-    },
-    async start() {
-      const options = { argv: command, cwd: resolve(folder, cwd), env: childEnvironment(env) };
-      const listener = { onLine: (text: string) => receiver.onMessage(text), onEnd: () => receiver.onEnd() };
-      child = await ChildLines.start({ ...options, lineBytesMax: MESSAGE_BYTES_MAX }, listener);
-    },
-    async send(message) {
-      if (child === null) throw new InvariantError('a wire is written to before it is there');
-      await child.write(JSON.stringify(message));
-      return 'written';
-    },
-    setProtocol: () => undefined,
-    terminate: () => child?.terminate(),
-    close: async () => child?.close(),
-  };
+function startChild(
+  { command, cwd = '.', env = [] }: StdioUpstreamServer,
+  folder: string,
+  listener: LineListener,
+): Promise<ChildLines> {
+  const options = { argv: command, cwd: resolve(folder, cwd), env: childEnvironment(env) };
+  return ChildLines.start({ ...options, lineBytesMax: MESSAGE_BYTES_MAX }, listener);
 }
 
-/** HTTP: the response to a request is complete when `send` resolves. */
-function httpWire(server: HttpUpstreamServer, receiver: MessageListener): Wire {
-  const options = { url: parseServerUrl(server.url), token: readToken(server.token_env) };
-  const http = new HttpMessages({ ...options, messageBytesMax: MESSAGE_BYTES_MAX }, (text) =>
-    receiver.onMessage(text.trim()),
-  );
-  return {
-    get isOpen() {
-      return http.isOpen;
-    },
-    stderrTail: '',
-    start: () => Promise.resolve(),
-    async send(message, signal) {
-      await http.post(message, signal);
-      return 'answered';
-    },
-    setProtocol: (protocol) => http.setProtocol(protocol),
-    terminate: () => void http.close(),
-    close: () => http.close(),
-  };
+/** HTTP: the response to a request is complete when it is sent. */
+function openHttp({ url, token_env }: HttpUpstreamServer, listener: LineListener): HttpMessages {
+  const options = { url: parseServerUrl(url), token: readToken(token_env), messageBytesMax: MESSAGE_BYTES_MAX };
+  return new HttpMessages(options, (text) => listener.onLine(text.trim()));
 }
 
 const NO_SCHEMA_COMPILER = {
@@ -389,7 +345,7 @@ const NO_SCHEMA_COMPILER = {
   },
 };
 
-/** Accepts every object. It comes from `parse`, so it is JSON. */
+/** Accepts every object. It comes from `parseMessage`, so it is JSON. */
 const ANY_RESULT: StandardSchemaV1<JsonObject> = {
   '~standard': {
     version: 1,
@@ -405,17 +361,12 @@ const WITHIN_MS = 10_000;
 
 /** Counts notifications, requests, stray responses and lines that are not messages, within a time window. */
 class UnsolicitedLimit {
-  readonly #charsMax: number;
   #messages = 0;
   #chars = 0;
   #since = 0;
 
-  constructor(charsMax: number) {
-    this.#charsMax = charsMax;
-  }
-
   get isExceeded(): boolean {
-    return this.#messages > MESSAGES_MAX || this.#chars > this.#charsMax;
+    return this.#messages > MESSAGES_MAX || this.#chars > UNSOLICITED_CHARS_MAX;
   }
 
   count(text: string): void {

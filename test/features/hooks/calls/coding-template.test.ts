@@ -2,9 +2,8 @@
 
 import { expect, test } from '@jest/globals';
 import type { JsonObject } from '../../../../src/core/contract/json.js';
-import { contentOf } from '../../../../src/features/hooks/native-calls.js';
+import { contentOf, NATIVE_TOOLS } from '../../../../src/features/hooks/native-calls.js';
 import type { NativeToolName } from '../../../../src/core/contract/policy/native-tool-names.js';
-import { NATIVE_TOOLS } from '../../../../src/features/hooks/native-tools.js';
 import { decideCall } from '../../../../src/features/hooks/calls/call-decision.js';
 import { codingPolicy, codingRules } from '../../../fixtures/hooks/coding-rules.js';
 

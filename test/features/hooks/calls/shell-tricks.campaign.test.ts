@@ -1,7 +1,7 @@
 // The same readings of shell against real shells (0061, 0077).
 
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -9,84 +9,26 @@ import { shellCommands } from '../../../../src/features/hooks/calls/shell-words.
 import { contentOf } from '../../../../src/features/hooks/native-calls.js';
 import { decideCall } from '../../../../src/features/hooks/calls/call-decision.js';
 import { codingRules } from '../../../fixtures/hooks/coding-rules.js';
+import { RecordingShell } from '../../../fixtures/hooks/recording-shell.js';
 import { PLAIN_COMMANDS, SECOND_COMMANDS, SHELL_TRICKS } from '../../../fixtures/hooks/shell-tricks.js';
 
+const PROGRAMS = [
+  ...'pwned git ls cat grep npm make go cargo pytest python npx node find rg sort head tail wc diff tree'.split(' '),
+  ...'du which ruff mypy tee xargs env nohup sh bash'.split(' '),
+];
 const isKnown = (name: string): boolean => [...PROGRAMS, 'echo', 'pwd'].includes(name);
 
-const PROGRAMS = [
-  ...[
-    'pwned',
-    'git',
-    'ls',
-    'cat',
-    'grep',
-    'npm',
-    'make',
-    'go',
-    'cargo',
-    'pytest',
-    'python',
-    'npx',
-    'node',
-    'find',
-    'rg',
-  ],
-  ...[
-    'sort',
-    'head',
-    'tail',
-    'wc',
-    'diff',
-    'tree',
-    'du',
-    'which',
-    'ruff',
-    'mypy',
-    'tee',
-    'xargs',
-    'env',
-    'nohup',
-    'sh',
-    'bash',
-  ],
-];
-
 describe.each(['/bin/bash', '/bin/sh'])('0061: %s', (shell) => {
-  let folder: string;
+  let shells: RecordingShell;
   beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'turnpike-tricks-'));
-    mkdirSync(join(folder, 'bin'));
-    // A file for each process, because commands of a pipe run at the same time.
-    const script = '#!/bin/sh\nprintf "%s\\0" "${0##*/}" "$@" > "$WORDS/$$"\n';
-    for (const name of PROGRAMS) {
-      writeFileSync(join(folder, 'bin', name), script);
-      chmodSync(join(folder, 'bin', name), 0o755);
-    }
+    shells = new RecordingShell(PROGRAMS, { files: ['a', 'x', 'src'] });
   });
-  afterAll(() => rmSync(folder, { recursive: true }));
 
-  /** The words of each program that the shell has run, and the files that it has written. */
-  function execute(text: string): { readonly ran: string[][]; readonly wrote: string[] } {
-    const [words, work] = [join(folder, 'words'), join(folder, 'work')];
-    for (const one of [words, work]) mkdirSync(one);
-    for (const name of ['a', 'x', 'src']) writeFileSync(join(work, name), '');
-    writeFileSync(join(work, 'script'), `#!${join(folder, 'bin/pwned')}\n`);
-    chmodSync(join(work, 'script'), 0o755);
-    const env = { PATH: join(folder, 'bin'), WORDS: words, HOME: work };
-    try {
-      execFileSync(shell, ['-c', `${text}\nwait`], {
-        cwd: work,
-        env,
-        stdio: ['ignore', 'ignore', 'ignore'],
-        timeout: 10_000,
-      });
-    } catch {
-      // A command that fails, or text that is no command.
-    }
-    const ran = readdirSync(words).map((name) => readFileSync(join(words, name), 'utf8').split('\0').slice(0, -1));
-    const wrote = readdirSync(work).filter((name) => !['a', 'x', 'src', 'script'].includes(name));
-    for (const one of [words, work]) rmSync(one, { recursive: true });
-    return { ran, wrote };
+  function execute(text: string) {
+    return shells.run(shell, text, (work) => {
+      writeFileSync(join(work, 'script'), `#!${shells.program('pwned')}\n`);
+      chmodSync(join(work, 'script'), 0o755);
+    });
   }
 
   test('runs what the reading says, and writes nothing', () => {

@@ -1,12 +1,9 @@
 // Commands as call rules read them (0061). The oracle is a real shell: what has a reading, it must read alike.
 
-import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { shellCommands } from '../../../../src/features/hooks/calls/shell-words.js';
+import { RecordingShell } from '../../../fixtures/hooks/recording-shell.js';
 
 describe('0061: a command', () => {
   test.each<[string, string[][]]>([
@@ -116,94 +113,15 @@ describe('0061: a command', () => {
 });
 
 describe('0061: a real shell reads each command alike', () => {
-  let folder: string;
+  let shells: RecordingShell;
   beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'turnpike-words-'));
-    mkdirSync(join(folder, 'bin'));
-    mkdirSync(join(folder, 'work'));
-    // Files that globs and tildes could match.
-    for (const name of ['.env', 'a', 'ab', 'b']) writeFileSync(join(folder, 'work', name), '');
-    // A file for each process, because commands behind `&` and `|` run at the same time.
-    const script = '#!/bin/sh\nprintf "%s\\0" "$0" "$@" > "$WORDS/$$"\n';
-    for (const name of ['p', 'q']) {
-      writeFileSync(join(folder, 'bin', name), script);
-      chmodSync(join(folder, 'bin', name), 0o755);
-    }
+    shells = new RecordingShell(['p', 'q'], { files: ['.env', 'a', 'ab', 'b'], home: '~' });
   });
-  afterAll(() => rmSync(folder, { recursive: true }));
-
-  /** The words of every command that the shell has run. Only `p` and `q` exist. */
-  function wordsOf(shell: string, text: string): string[][] {
-    const words = join(folder, 'words');
-    mkdirSync(words);
-    const env = { PATH: join(folder, 'bin'), WORDS: words, HOME: '~' };
-    try {
-      // Waits for the commands behind `&`.
-      execFileSync(shell, ['-c', `${text}\nwait`], {
-        cwd: join(folder, 'work'),
-        env,
-        stdio: 'ignore',
-        timeout: 10_000,
-      });
-    } catch {
-      // A command that does not exist.
-    }
-    const lines = readdirSync(words).map((name) => readFileSync(join(words, name), 'utf8'));
-    rmSync(words, { recursive: true });
-    return lines.map((line) => line.split('\0').slice(0, -1)).map(([name = '', ...rest]) => [name.slice(-1), ...rest]);
-  }
 
   const piece = fc.constantFrom(
-    ...[
-      'p',
-      'q',
-      'p ',
-      'q ',
-      ' ',
-      ' ',
-      '\n',
-      ';',
-      '&&',
-      '||',
-      '|',
-      '&',
-      "'",
-      '"',
-      "'x y'",
-      '"z w"',
-      'a',
-      '.env',
-      '*',
-      '?',
-    ],
-    ...[
-      '$',
-      '`',
-      '\\',
-      '~',
-      '~/',
-      '#',
-      '=',
-      'A=1',
-      '{a,b}',
-      '[a]',
-      '>',
-      '<',
-      '2>&1',
-      '>/dev/null',
-      '!',
-      '^',
-      '%',
-      '(',
-      ')',
-      '\t',
-      '\u00a0',
-      '\\\n',
-      '"$"',
-      '\\\\',
-      '-x',
-      'é',
-    ],
+    ...['p', 'q', 'p ', 'q ', ' ', ' ', '\n', ';', '&&', '||', '|', '&', "'", '"', "'x y'", '"z w"', 'a', '.env', '*'],
+    ...['?', '$', '`', '\\', '~', '~/', '#', '=', 'A=1', '{a,b}', '[a]', '>', '<', '2>&1', '>/dev/null', '!', '^', '%'],
+    ...['(', ')', '\t', '\u00a0', '\\\n', '"$"', '\\\\', '-x', 'é'],
   );
   const command = fc.array(piece, { minLength: 1, maxLength: 12 }).map((pieces) => `p ${pieces.join('')}`);
 
@@ -217,7 +135,7 @@ describe('0061: a real shell reads each command alike', () => {
         read += 1;
         const allowed = commands.map((words) => JSON.stringify(words));
         // Whatever the shell runs is a command of the reading.
-        for (const words of wordsOf(shell, text)) expect(allowed).toContain(JSON.stringify(words));
+        for (const words of shells.run(shell, text).ran) expect(allowed).toContain(JSON.stringify(words));
       }),
       { numRuns: 300, seed: 7 },
     );

@@ -3,14 +3,14 @@
 import { describe, expect, test } from '@jest/globals';
 import { chmodSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Profile } from '../../../../src/features/hooks/clients/client-facts.js';
+import type { Profile } from '../../../../src/features/hooks/clients/judge-hooks.js';
 import { isAtLeast } from '../../../../src/features/hooks/clients/claude-code-settings.js';
 import { CLIENT_NAMES } from '../../../../src/features/hooks/clients/client-names.js';
-import type { InstallTarget } from '../../../../src/features/hooks/clients/editor.js';
+import type { InstallTarget } from '../../../../src/features/hooks/clients/client-settings.js';
 import { CLIENTS, type Client } from '../../../../src/features/hooks/hook-event.js';
 import { applyInstall, planInstall } from '../../../../src/features/hooks/install/install-client.js';
 import { missingComparisonTexts } from '../../../../src/features/hooks/comparisons/call-coverage.js';
-import { checkClient } from '../../../../src/features/hooks/gate/open-hook-gate.js';
+import { checkClient } from '../../../../src/features/hooks/gate/hook-gate.js';
 import { inspectClient } from '../../../../src/features/hooks/install/inspect-client.js';
 import { ClientMachine, MEASURED } from '../../../fixtures/client-machine.js';
 import { trustHooks } from '../../../fixtures/hooks/hook-client.js';

@@ -5,7 +5,7 @@ import { sha256 } from '../../../../src/core/contract/hash.js';
 import type { Json, JsonObject } from '../../../../src/core/contract/json.js';
 import { DIALECTS } from '../../../../src/features/hooks/dialects.js';
 import type { Client, NativeCall } from '../../../../src/features/hooks/hook-event.js';
-import { EDITS_MAX, PATH_CHARS_MAX, TEXT_CHARS_MAX } from '../../../../src/features/hooks/native-tools.js';
+import { EDITS_MAX, PATH_CHARS_MAX, TEXT_CHARS_MAX } from '../../../../src/features/hooks/native-calls.js';
 import { callEvent } from '../../../fixtures/hooks/call-event.js';
 
 const read = (client: Client, tool: string, input: Json, more: JsonObject = {}): NativeCall | null => {

@@ -65,8 +65,13 @@ async function coverage(): Promise<readonly string[]> {
   }
   return lines;
 }
-async function pending(): Promise<{ readonly run_id: string; readonly digest: string }> {
-  for await (const found of bench.turnpike.ledger.approvals(new Date(bench.clock.now()).toISOString())) return found;
+/** Votes on the first request that waits for an approval. */
+async function vote(decision: 'approve' | 'reject'): Promise<void> {
+  const now = new Date(bench.clock.now()).toISOString();
+  for await (const { run_id, digest } of bench.turnpike.ledger.approvals(now)) {
+    await bench.turnpike.approve({ run: run_id, digests: [digest], decision, actor: 'erika', role: 'ATTORNEY_ADMIN' });
+    return;
+  }
   throw new Error('nothing waits for an approval');
 }
 const runs = async () => {
@@ -149,14 +154,7 @@ describe('U-08: a call of a coding agent', () => {
     expect(saidIn(await ask(call))).toContain('approval pending');
     await nextProcess();
     expect(saidIn(await ask(call))).toContain('approval pending');
-    const { run_id, digest } = await pending();
-    await bench.turnpike.approve({
-      run: run_id,
-      digests: [digest],
-      decision: 'approve',
-      actor: 'erika',
-      role: 'ATTORNEY_ADMIN',
-    });
+    await vote('approve');
     // Another call of the client, the same request.
     const again = bash('git push');
     expect(saidIn(await ask(again))).toMatch(/^allow/);
@@ -168,14 +166,7 @@ describe('U-08: a call of a coding agent', () => {
   test('a deferred call that is repeated after the approval is allowed', async () => {
     const call = bash('git push');
     await ask(call);
-    const { run_id, digest } = await pending();
-    await bench.turnpike.approve({
-      run: run_id,
-      digests: [digest],
-      decision: 'approve',
-      actor: 'erika',
-      role: 'ATTORNEY_ADMIN',
-    });
+    await vote('approve');
     expect(saidIn(await ask(call))).toMatch(/^allow/);
     expect(saidIn(await ask(call))).toMatch(/^allow/);
   });
@@ -251,15 +242,7 @@ describe('0064: a session', () => {
         'gaps: 2 not gated · ' +
         'not compared: 1 allowed calls without an outcome so far',
     );
-    const { run_id, digest } = await pending();
-    const vote = {
-      run: run_id,
-      digests: [digest],
-      decision: 'reject',
-      actor: 'erika',
-      role: 'ATTORNEY_ADMIN',
-    } as const;
-    await bench.turnpike.approve(vote);
+    await vote('reject');
     await ask(event('SessionEnd'));
     expect((await coverage()).at(-1)).toContain('gaps: 2 not gated, 1 allowed and refused or not reported');
     expect(await bench.turnpike.replay()).toMatchObject({ ok: true });
@@ -284,15 +267,7 @@ describe('0064: a session', () => {
     expect(saidIn(await ask(push))).toMatch(/^defer/);
     await ask(event('SessionEnd'));
     expect(await states()).toEqual(['r running', 'r.1 running', 'r.1.1 denied:approval.required']);
-    const { run_id, digest } = await pending();
-    const vote = {
-      run: run_id,
-      digests: [digest],
-      decision: 'approve',
-      actor: 'erika',
-      role: 'ATTORNEY_ADMIN',
-    } as const;
-    await bench.turnpike.approve(vote);
+    await vote('approve');
     await gate().answer('claude-code', event('SessionStart', { source: 'resume' }), caller, SAFE);
     expect(saidIn(await ask(push))).toMatch(/^allow/);
     await ask(event('SessionEnd'));

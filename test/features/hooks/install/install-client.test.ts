@@ -3,7 +3,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import type { Profile } from '../../../../src/features/hooks/clients/client-facts.js';
+import type { Profile } from '../../../../src/features/hooks/clients/judge-hooks.js';
 import type { Client } from '../../../../src/features/hooks/hook-event.js';
 import {
   applyInstall,

@@ -3,7 +3,7 @@
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test } from '@jest/globals';
-import { CLIENT_SECRET_VARIABLE, readClientSecret } from '../../../../src/features/identity/provider/client-secret.js';
+import { CLIENT_SECRET_VARIABLE, readClientSecret } from '../../../../src/features/identity/provider/code-exchange.js';
 import { tempFolder } from '../../../fixtures/temp-folder.js';
 
 afterEach(() => {

@@ -69,10 +69,10 @@ describe('C98 an issuer that cannot be reached', () => {
     expect(await outcome(provider, await issuer.token())).toBe('verified');
     issuer.isDown = true;
     clock.advance(3_000_000);
-    expect(provider.keysState).toBe('stale');
+    expect(provider.keys.state).toBe('stale');
     expect(await outcome(provider, await issuer.token())).toBe('verified');
     clock.advance(700_000);
-    expect(provider.keysState).toBe('absent');
+    expect(provider.keys.state).toBe('absent');
     expect(await outcome(provider, await issuer.token())).toBe('unavailable');
     issuer.isDown = false;
     clock.advance(31_000);

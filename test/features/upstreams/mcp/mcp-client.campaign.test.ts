@@ -8,17 +8,12 @@ import { dirname, join } from 'node:path';
 import ts from 'typescript';
 import { IDEMPOTENCY_KEY } from '../../../../src/core/contract/idempotency-key.js';
 import { connectMcp } from '../../../../src/features/upstreams/mcp/mcp-client.js';
-import { type Json, scanJson } from '../../../../src/core/contract/json.js';
 import type { UpstreamLink } from '../../../../src/engine/ports/effects/upstream.js';
 import { listDefinitions } from '../../../../src/features/upstreams/tool-definitions.js';
 import { startHttpUpstream, type HttpUpstream } from '../../../fixtures/http-upstream.js';
 import { UpstreamGround, until, type Server } from '../../../fixtures/upstreams.js';
 import { ROOT, textOf } from '../../../sources.js';
 
-const parse = (text: string): Json | undefined => {
-  const scanned = scanJson(text, 64);
-  return scanned.ok ? scanned.value : undefined;
-};
 const never = (): AbortSignal => new AbortController().signal;
 
 let ground: UpstreamGround;
@@ -32,7 +27,7 @@ afterEach(async () => {
 });
 
 async function connect(server: Server, signal = never()): Promise<UpstreamLink> {
-  const link = await connectMcp(server, { folder: ground.folder, parse, signal });
+  const link = await connectMcp(server, { folder: ground.folder, signal });
   open.push(link);
   return link;
 }

@@ -9,14 +9,62 @@ import { userInfo } from 'node:os';
 import { isJsonObject, readJson } from '../../../../core/contract/json.js';
 import { omitUndefined } from '../../../../core/omit-undefined.js';
 import { CLIENT_NAMES, SETTINGS_VARIABLES } from '../../clients/client-names.js';
+import { HOOK_OPTIONS, HOOK_TIMEOUT_MS } from '../../clients/hook-command-line.js';
 import { CLIENTS, type Client, type UndecidedReason } from '../../hook-event.js';
-import { isCallIn, sessionIn, totalOf, type UndecidedCounts } from '../../undecided-calls.js';
-import { CountFiles } from '../../client-files/count-files.js';
-import { hookArguments, type HookArguments } from './hook-arguments.js';
+import { isCallIn, sessionIn, totalOf, type UndecidedCounts, CountFiles } from '../../client-files/count-files.js';
+import { CASE_DEFAULT } from '../../../../interfaces/cli/options/case-default.js';
 
 /** The longest event of a client, in bytes. */
 const EVENT_BYTES_MAX = 4_194_304;
 const ANSWER_BYTES_MAX = 1_048_576;
+
+/** The values of a call of `turnpike hook`. */
+interface HookArguments {
+  readonly client: string;
+  readonly home: string;
+  /** As the service gets it. Without a person, it is the user of this machine. */
+  readonly caller: Readonly<Partial<Record<'actor' | 'person' | 'role' | 'lane' | 'case' | 'project', string>>>;
+  readonly timeoutMs: number;
+  /** Whether a call that waits for an approval may end the process of the client, which is resumed later. */
+  readonly mayDefer: boolean;
+}
+
+/**
+ * Reads the arguments without the parser of the other commands, which takes longer to load.
+ * @throws Error for an unknown option, and one without a value
+ */
+function hookArguments([client = '', ...rest]: readonly string[]): HookArguments {
+  const values = new Map<string, string>();
+  for (let at = 0; at < rest.length; at += 2) {
+    const name = HOOK_OPTIONS.find((known) => `--${known}` === rest[at]);
+    const value = rest[at + 1];
+    if (name === undefined || value === undefined)
+      throw new Error(`${rest[at] ?? ''} is no option with a value of turnpike hook`);
+    values.set(name, value);
+  }
+  const timeoutMs = Number(values.get('timeout') ?? HOOK_TIMEOUT_MS);
+  if (!Number.isInteger(timeoutMs) || timeoutMs < 1 || timeoutMs > 600_000)
+    throw new Error('--timeout: 1 to 600000 milliseconds');
+  const pending = values.get('pending') ?? 'deny';
+  if (pending !== 'deny' && (pending !== 'defer' || client !== 'claude-code'))
+    throw new Error('--pending: deny, or defer for claude-code');
+  const known = CLIENTS.find((name) => name === client);
+  const { projectVariable = '' } = known === undefined ? {} : CLIENT_NAMES[known];
+  return {
+    client,
+    home: values.get('home') ?? '.turnpike',
+    caller: omitUndefined({
+      actor: values.get('actor') ?? client,
+      person: values.get('person'),
+      role: values.get('role') ?? 'CODING_AGENT',
+      lane: values.get('lane') ?? 'CODING',
+      case: values.get('case') ?? CASE_DEFAULT,
+      project: resolve(values.get('project') ?? process.env[projectVariable] ?? process.cwd()),
+    }),
+    timeoutMs,
+    mayDefer: pending === 'defer',
+  };
+}
 
 /** What the other process answers. */
 interface HookAnswerMessage {
@@ -136,18 +184,18 @@ const withDeferral = (event: string): string => event.replace(/^\s*\{/, '{"turnp
 
 /** One request on the control socket (`control-messages.ts`). */
 function ask(
-  given: HookArguments,
+  { client, home, caller }: HookArguments,
   event: string,
   undecided: UndecidedCounts | null,
   check?: object,
 ): Promise<HookAnswerMessage> {
-  const { client, home, project, actor, role, lane, person = userInfo().username.padEnd(3, '_') } = given;
+  const person = caller.person ?? userInfo().username.padEnd(3, '_');
   const request = {
     id: 1,
     op: 'hook',
     client,
     event,
-    caller: { person, actor, role, lane, case: given.case, project: resolve(project) },
+    caller: { ...caller, person },
     ...omitUndefined({ check, undecided: undecided ?? undefined }),
   };
   return new Promise((done, refuse) => {

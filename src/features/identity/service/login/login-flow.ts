@@ -18,11 +18,9 @@ import { usageError } from '../../../../core/errors.js';
 import type { Clock } from '../../../../engine/ports/clock.js';
 import type { LoginOptions, TokenProblem } from '../../../../engine/ports/identity-provider.js';
 import type { Log } from '../../../../engine/ports/log.js';
-import { createCookieJar, type CookieJar } from './cookies.js';
-import { isSameSecret, LoginSessions, type LoginSession } from './login-sessions.js';
+import { isSameSecret, LoginSessions, type LoginSession, UsedLogins } from './login-sessions.js';
 import type { OidcCallers } from '../../callers/oidc-callers.js';
 import type { IdentityResult, RequestCredentials } from '../../../../engine/ports/request-identity.js';
-import { UsedLogins } from './used-logins.js';
 
 /** How long a person may take to sign in, in milliseconds. */
 const LOGIN_MS_MAX = 600_000;
@@ -137,20 +135,23 @@ export class LoginFlow {
 
   /** The session of a request that does not change anything; null if it has none that counts. */
   async find(cookie: string | null): Promise<LoginSession | null> {
-    const given = this.#jar.read('session', cookie);
-    const session = given === null ? null : this.#sessions.find(given);
+    const session = this.#sessionIn(cookie);
     if (session === null) return null;
     return 'principal' in (await this.#options.callers.confirm(session.principal)) ? session : null;
   }
 
   /** Ends the session of a request. @returns the cookie that removes it; a problem if the page has not asked for it */
   end({ cookie, csrf, origin }: RequestCredentials): { readonly cookie: string } | { readonly problem: TokenProblem } {
-    const given = this.#jar.read('session', cookie);
-    const session = given === null ? null : this.#sessions.find(given);
+    const session = this.#sessionIn(cookie);
     if (session === null) return this.#problem('session');
     if (!(origin === this.origin && isSameSecret(csrf, session.csrf))) return this.#problem('csrf');
     this.#sessions.end(session.id);
     return { cookie: this.#jar.write('session', '', 0) };
+  }
+
+  #sessionIn(cookie: string | null): LoginSession | null {
+    const given = this.#jar.read('session', cookie);
+    return given === null ? null : this.#sessions.find(given);
   }
 
   /** Whether the session of a caller has not ended. */
@@ -222,3 +223,42 @@ export function checkRedirect(redirectUri: string): void {
 /** Whether the audience is this client and no other. */
 const isOnly = (aud: unknown, clientId: string): boolean =>
   aud === clientId || (Array.isArray(aud) && aud.length === 1 && aud[0] === clientId);
+
+/**
+ * The cookies of the page. Over TLS their names begin with `__Host-`: the browser then accepts them only from this very
+ * host, over TLS, for all paths. On loopback without TLS no browser has to accept such a cookie, so there the name has
+ * the port instead, because all services of one address share their cookies.
+ */
+const COOKIES = { session: 'turnpike-session', login: 'turnpike-login' } as const;
+
+interface CookieJar {
+  /** The value of a cookie in a Cookie header; null if it is not there, or there twice. */
+  read(name: keyof typeof COOKIES, header: string | null): string | null;
+  /** A Set-Cookie header. `maxAgeSeconds` 0 removes the cookie. */
+  write(name: keyof typeof COOKIES, value: string, maxAgeSeconds: number): string;
+}
+
+/** @param origin of the page, as browsers see it */
+function createCookieJar(origin: string): CookieJar {
+  const { protocol, port } = new URL(origin);
+  const isSecure = protocol === 'https:';
+  const nameOf = (name: keyof typeof COOKIES): string =>
+    isSecure ? `__Host-${COOKIES[name]}` : `${COOKIES[name]}-${port === '' ? '80' : port}`;
+  return {
+    read(name, header) {
+      const prefix = `${nameOf(name)}=`;
+      const values = (header ?? '').split(';').flatMap((part) => {
+        const cookie = part.trim();
+        return cookie.startsWith(prefix) ? [cookie.slice(prefix.length)] : [];
+      });
+      const [value = null] = values;
+      return values.length === 1 ? value : null;
+    },
+    write(name, value, maxAgeSeconds) {
+      // The issuer's page sends the browser back, so the cookie of a login must come along with such a navigation.
+      const sameSite = name === 'session' ? 'Strict' : 'Lax';
+      const attributes = `Path=/; HttpOnly; SameSite=${sameSite}; Max-Age=${maxAgeSeconds}`;
+      return `${nameOf(name)}=${value}; ${attributes}${isSecure ? '; Secure' : ''}`;
+    },
+  };
+}

@@ -1,11 +1,12 @@
-// The sessions of people who have signed in on the page. They are in memory: a new process knows none of them.
+// The sessions of people who have signed in on the page, and the logins that were used. They are in memory: a new
+// process knows none of them.
 
 import { hash, timingSafeEqual } from 'node:crypto';
 import { drawToken } from '../../../../stores/keys/access-token.js';
 import type { Clock } from '../../../../engine/ports/clock.js';
 import type { Principal } from '../../../../engine/ports/token-book.js';
 
-export const SESSIONS_MAX = 1_024;
+const SESSIONS_MAX = 1_024;
 export const SESSIONS_PER_CALLER = 8;
 /** How long a session lasts at most, in milliseconds, however long its ID token does. */
 const SESSION_MS_MAX = 28_800_000;
@@ -82,3 +83,44 @@ function inSession(principal: Principal, session: string, expires_at: number): P
 /** Compares in a time that does not depend on how much is equal. */
 export const isSameSecret = (given: string | null, known: string): boolean =>
   timingSafeEqual(hash('sha256', given ?? '', 'buffer'), hash('sha256', known, 'buffer'));
+
+/**
+ * Limit of the logins that the issuer has accepted and that could not have expired yet. Past it the next login is
+ * refused until one of these would have expired: a forgotten one could be used again.
+ */
+export const USED_LOGINS_MAX = 65_536;
+
+/**
+ * The logins whose codes were exchanged, or are being exchanged. A code that the issuer refuses leaves nothing here:
+ * any client can begin a login and send one, and it signs no person in.
+ */
+export class UsedLogins {
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #inFlight = new Set<string>();
+  /** When each would have expired, by its state, in the order of their exchanges. */
+  readonly #accepted = new Map<string, number>();
+
+  constructor(clock: Pick<Clock, 'now'>) {
+    this.#clock = clock;
+  }
+
+  /** Begins the exchange of a login. It must be settled, whatever comes of it. */
+  begin(state: string): 'begun' | 'used' | 'full' {
+    if (this.#inFlight.has(state) || this.#accepted.has(state)) return 'used';
+    if (this.#accepted.size + this.#inFlight.size >= USED_LOGINS_MAX) this.#removeExpired();
+    if (this.#accepted.size + this.#inFlight.size >= USED_LOGINS_MAX) return 'full';
+    this.#inFlight.add(state);
+    return 'begun';
+  }
+
+  /** @param isAccepted whether the issuer has accepted the code */
+  settle(state: string, expires_at: number, isAccepted: boolean): void {
+    this.#inFlight.delete(state);
+    if (isAccepted) this.#accepted.set(state, expires_at);
+  }
+
+  #removeExpired(): void {
+    const now = this.#clock.now();
+    for (const [state, end] of this.#accepted) if (end <= now) this.#accepted.delete(state);
+  }
+}

@@ -6,7 +6,7 @@ import { identitiesSource } from '../../../../../src/home/policy/home-policy.js'
 import { winstonLog } from '../../../../../src/system/winston-log.js';
 import { OidcIdentityService } from '../../../../../src/features/identity/service/oidc-identity-service.js';
 import type { LoginFlow, LoginStep } from '../../../../../src/features/identity/service/login/login-flow.js';
-import { USED_LOGINS_MAX, UsedLogins } from '../../../../../src/features/identity/service/login/used-logins.js';
+import { USED_LOGINS_MAX, UsedLogins } from '../../../../../src/features/identity/service/login/login-sessions.js';
 import { AUDIENCE, CLIENT } from '../../../../fixtures/oidc-issuer.js';
 import { IdentityBench } from '../identity-harness.js';
 

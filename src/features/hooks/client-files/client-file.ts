@@ -1,14 +1,56 @@
-// Writes settings files of clients, with a copy of the file as it was, so that an uninstallation restores it exactly.
-// Writes the hook program outside of the package and of every project, and reads what settings start in its place.
+// Reads and writes settings files of clients. Anyone with write access to a project may have made them, so nothing of a
+// file is trusted: it may be a link, a device, a FIFO, huge, or no text. A copy of the file as it was lets an
+// uninstallation restore it exactly. The hook program is written outside of the package and of every project.
 
-import { lstatSync, mkdirSync, readdirSync, realpathSync, rmdirSync, rmSync } from 'node:fs';
+import { lstatSync, mkdirSync, readdirSync, realpathSync, rmdirSync, rmSync, constants } from 'node:fs';
 import { dirname } from 'node:path';
 import { readJson } from '../../../core/contract/json.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import { usageError } from '../../../core/errors.js';
 import { readRegularSync } from '../../../system/files/open-file.js';
 import { replaceFile } from '../../../system/files/small-file.js';
-import { isWithin, readClientFile } from './read-client-file.js';
+import { isUtf8 } from 'node:buffer';
+import { errorCode } from '../../../system/error-code.js';
+
+/** Far more than any settings. */
+const SETTINGS_BYTES_MAX = 1_048_576;
+
+/** A file as it was read. */
+export interface ClientFile {
+  /** Null if there is no file, or it cannot be used. */
+  readonly text: string | null;
+  /** Why the file cannot be used; null if it can, or does not exist. */
+  readonly problem: string | null;
+  /** Whether its owner may execute it. */
+  readonly executable: boolean;
+}
+
+const ABSENT: ClientFile = { text: null, problem: null, executable: false };
+
+/** @param root the folder in which the file must be, after links are resolved */
+export function readClientFile(path: string, root: string): ClientFile {
+  try {
+    lstatSync(path);
+  } catch (error) {
+    return ['ENOENT', 'ENOTDIR'].includes(errorCode(error)) ? ABSENT : unusable('cannot be read');
+  }
+  try {
+    const real = realpathSync(path);
+    if (!isWithin(real, realpathSync(root))) return unusable(`leads out of ${root}`);
+    const bytes = readRegularSync(real, SETTINGS_BYTES_MAX);
+    if (!isUtf8(bytes)) return unusable('is not UTF-8');
+    const executable = (lstatSync(real).mode & constants.S_IXUSR) !== 0;
+    return { text: bytes.toString('utf8'), problem: null, executable };
+  } catch (error) {
+    return unusable(error instanceof RangeError ? `is larger than ${SETTINGS_BYTES_MAX} bytes` : 'cannot be read');
+  }
+}
+
+const unusable = (problem: string): ClientFile => ({ ...ABSENT, problem });
+
+/** Whether a path without links is in a folder without links. */
+export const isWithin = (path: string, folder: string): boolean =>
+  folder === '/' || path.startsWith(`${folder}/`) || path === folder;
 
 /** The copy and the notes of an installation, next to a file. No client reads files with these endings. */
 const copyOf = (path: string): string => `${path}.before-turnpike`;
@@ -49,7 +91,7 @@ function parseState(text: string | null): State | null {
 }
 
 /** A file that an installation writes. */
-export interface InstallWrite {
+interface InstallWrite {
   readonly path: string;
   readonly root: string;
   readonly before: string | null;
@@ -127,8 +169,15 @@ const PROGRAM_BYTES_MAX = 1_048_576;
 const PROGRAM_FOLDER_MODE = 0o700;
 const PROGRAM_MODE = 0o400;
 
-/** What is at a path that settings start. An interpreter is too large to be read. */
-export function readProgramFile(path: string): { readonly real: string | null; readonly sha256: string | null } {
+/** A file that settings start as the hook, or as its interpreter. */
+export interface ProgramFile {
+  /** The path without links; null if there is no such file. */
+  readonly real: string | null;
+  /** Null for a file that cannot be read, or is too large to be the hook program, as an interpreter is. */
+  readonly sha256: string | null;
+}
+
+export function readProgramFile(path: string): ProgramFile {
   let real: string | null = null;
   try {
     real = realpathSync(path);

@@ -1,6 +1,6 @@
 // The addresses at which people sign in and out on the page. They need no token: each checks its own cookie.
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { LoginFlow, LoginStep } from './login/login-flow.js';
 import { CALLBACK_PATH } from './login/login-flow.js';
 import { checkMethod, pathOf } from '../../../interfaces/service/request-guard.js';
@@ -20,7 +20,7 @@ const PATHS: Readonly<Record<string, readonly string[]>> = {
 const RETURNS: readonly string[] = ['/', '/approvals', '/coverage'];
 const QUERY_CHARS_MAX = 4_096;
 
-export interface LoginHandlerOptions {
+interface LoginHandlerOptions {
   readonly flow: LoginFlow;
   readonly recordFailure: RecordFailure;
 }
@@ -106,43 +106,30 @@ const PAGE_HEADERS = {
  * would withhold the cookie of the session.
  */
 function sendReturn(response: ServerResponse, { location, cookies }: Extract<LoginStep, { location: string }>): void {
-  const text = Buffer.from(
-    '<!doctype html><html lang="en"><meta charset="utf-8"><title>Turnpike</title>' +
-      `<meta http-equiv="refresh" content="0;url=${location}"><p><a href="${location}">Go on</a></p></html>`,
-  );
-  response.writeHead(200, {
-    ...HEADERS,
-    ...PAGE_HEADERS,
-    'Content-Length': text.byteLength,
-    'Set-Cookie': [...cookies],
-  });
-  response.end(text);
+  const page = pageOf(`<meta http-equiv="refresh" content="0;url=${location}"><p><a href="${location}">Go on</a></p>`);
+  sendText(response, 200, page, { ...PAGE_HEADERS, 'Set-Cookie': [...cookies] });
 }
 
 /** Sends the browser to the issuer, or shows that the person is not signed in. */
 function sendStep(response: ServerResponse, step: LoginStep): void {
   const cookies = step.cookies.length === 0 ? {} : { 'Set-Cookie': [...step.cookies] };
   if ('location' in step) {
-    response.writeHead(303, { ...HEADERS, ...cookies, Location: step.location, 'Content-Length': 0 }).end();
+    sendText(response, 303, '', { ...cookies, Location: step.location });
     return;
   }
   const { status } = refusalOf(step.problem);
-  const text = Buffer.from(status === 503 ? UNAVAILABLE_PAGE : REFUSED_PAGE);
-  response.writeHead(status, {
-    ...HEADERS,
-    ...cookies,
-    ...PAGE_HEADERS,
-    'Content-Length': text.byteLength,
-  });
-  response.end(text);
+  // The same whatever was wrong.
+  const title = status === 503 ? 'Signing in is not possible now' : 'You are not signed in';
+  const page = pageOf(`<h1>${title}</h1><p><a href="${LOGIN_PATH}">Sign in again</a></p>`);
+  sendText(response, status, page, { ...cookies, ...PAGE_HEADERS });
 }
 
-const pageOf = (text: string): string =>
-  '<!doctype html><html lang="en"><meta charset="utf-8"><title>Turnpike</title>' +
-  `<h1>${text}</h1><p><a href="${LOGIN_PATH}">Sign in again</a></p></html>`;
-/** The same whatever was wrong. */
-const REFUSED_PAGE = pageOf('You are not signed in');
-const UNAVAILABLE_PAGE = pageOf('Signing in is not possible now');
+const pageOf = (body: string): string =>
+  `<!doctype html><html lang="en"><meta charset="utf-8"><title>Turnpike</title>${body}</html>`;
+
+function sendText(response: ServerResponse, status: number, text: string, headers: OutgoingHttpHeaders): void {
+  response.writeHead(status, { ...HEADERS, ...headers, 'Content-Length': Buffer.byteLength(text) }).end(text);
+}
 
 async function sendSession(response: ServerResponse, flow: LoginFlow, cookie: string | null): Promise<void> {
   const session = await flow.find(cookie);
@@ -153,9 +140,7 @@ async function sendSession(response: ServerResponse, flow: LoginFlow, cookie: st
   const { actor, role, rights } = session.principal;
   const { csrf, expires_at } = session;
   const shown = { actor, role, rights: [...rights], csrf, expires_at: new Date(expires_at).toISOString() };
-  const text = Buffer.from(JSON.stringify(shown));
-  response.writeHead(200, { ...HEADERS, 'Content-Type': 'application/json', 'Content-Length': text.byteLength });
-  response.end(text);
+  sendText(response, 200, JSON.stringify(shown), { 'Content-Type': 'application/json' });
 }
 
 const refusalOf = (problem: string): Refusal =>
