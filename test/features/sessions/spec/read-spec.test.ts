@@ -5,8 +5,7 @@ import fc from 'fast-check';
 import { SPEC_BYTES_MAX } from '../../../../src/features/sessions/contract/session-spec.js';
 import { toYaml } from '../../../../src/core/policy/files/strict-yaml.js';
 import { findPointerLines } from '../../../../src/features/sessions/spec/json-pointer-lines.js';
-import { parseSpec } from '../../../../src/features/sessions/spec/parse-spec.js';
-import { readSpec } from '../../../../src/features/sessions/spec/read-spec.js';
+import { parseSpec, readSpec } from '../../../../src/features/sessions/spec/read-spec.js';
 import { sized } from '../../../fixtures/campaign.js';
 import { largeSpec, make, phase, spec, verify } from '../../../fixtures/spec.js';
 
