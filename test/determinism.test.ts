@@ -152,7 +152,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   'src/features/upstreams/upstream-server-client.ts -> src/features/upstreams/mcp/mcp-client.ts':
     'a server of the outside is called',
   'src/features/upstreams/connect-upstreams.ts -> src/system/system-clock.ts': DEFAULT,
-  'src/features/sessions/spec/read-spec-files.ts -> src/system/files/small-file.ts': FILE,
+  'src/features/sessions/spec/spec-source.ts -> src/system/files/small-file.ts': FILE,
   'src/features/upstreams/upstream-files.ts -> src/system/files/small-file.ts': FILE,
   'src/runtime/ledger/watch-ledger.ts -> src/system/system-pace.ts': DEFAULT,
   'src/runtime/ledger/watch-ledger.ts -> src/system/system-clock.ts': DEFAULT,

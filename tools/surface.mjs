@@ -47,7 +47,7 @@ const MODULES = {
   approval: 'src/core/contract/run/approval-rules.js',
   lint: 'src/features/policy-lint/lint-rules.js',
   findings: 'src/core/policy/files/policy-finding.js',
-  spec: 'src/features/sessions/rules/spec/spec-finding.js',
+  spec: 'src/features/sessions/rules/spec/check-spec.js',
   bagRules: 'src/features/exports/bagit/bag-finding.js',
   bundleRules: 'src/features/exports/verify/bag-report.js',
 };

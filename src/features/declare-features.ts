@@ -161,7 +161,7 @@ export const FEATURES: readonly Feature[] = [
           new (await import('./sessions/checks/check-effects.js')).CheckEffects({ ...host, review }),
       },
       parts: {
-        sessions: async (host) => (await import('./sessions/open-sessions.js')).openSessions(host, host.engine),
+        sessions: async (host) => new (await import('./sessions/session-runs.js')).SessionRuns(host),
       },
       members: {
         sessions: {
@@ -179,8 +179,8 @@ export const FEATURES: readonly Feature[] = [
       },
     },
     commands: async () => (await import('./sessions/commands/session-command-list.js')).SESSION_COMMANDS,
-    stateTable: async () => (await import('./sessions/commands/session-state-table.js')).SESSION_TABLE,
-    toolOptions: async () => (await import('./sessions/commands/session-tool-options.js')).SESSION_TOOL_OPTIONS,
+    stateTable: async () => (await import('./sessions/commands/session-text.js')).SESSION_TABLE,
+    toolOptions: async () => (await import('./sessions/commands/session-options.js')).SESSION_TOOL_OPTIONS,
     demonstrate: async () => (await import('./sessions/commands/demo-session.js')).startDemoSession,
   },
   {

@@ -3,7 +3,7 @@
 
 import type { TSchema } from 'typebox';
 import type { SchemaDocument } from '../core/contract/core-schema-documents.js';
-import { SESSION_DOCUMENTS, SESSION_INPUTS } from './sessions/contract/session-documents.js';
+import { SESSION_DOCUMENTS, SESSION_INPUTS } from './sessions/contract/session-records.js';
 
 /** Inputs, which are part of the document of all inputs. */
 export const FEATURE_INPUTS: readonly TSchema[] = [...SESSION_INPUTS];

@@ -2,5 +2,5 @@
 // that is listed here, remove its lines here too.
 
 export type {} from '../features/hooks/gate/hook-gate.js';
-export type {} from '../features/sessions/checks/reviewers.js';
+export type {} from '../features/sessions/checks/run-review.js';
 export type {} from '../features/sessions/sessions.js';

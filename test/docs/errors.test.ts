@@ -11,7 +11,7 @@ import { FINDING_RULES, IDENTITY_RULES } from '../../src/core/policy/files/polic
 import { RULES } from '../../src/core/policy/verdict.js';
 import { EXPORT_BAG_RULES } from '../../src/features/exports/verify/bag-report.js';
 import { PROBLEMS } from '../../src/interfaces/service/problems.js';
-import { SPEC_RULES } from '../../src/features/sessions/rules/spec/spec-finding.js';
+import { SPEC_RULES } from '../../src/features/sessions/rules/spec/check-spec.js';
 import { filesIn, isOfPage, nodesOf, parse } from '../sources.js';
 import { tableOf } from './tables.js';
 

@@ -5,8 +5,7 @@ import type { EntryBody } from '../../src/core/contract/run/entry.js';
 import type { SessionAnswer } from '../../src/features/sessions/contract/session-answer.js';
 import type { SpecTask } from '../../src/features/sessions/contract/session-spec.js';
 import { isEntryBody } from '../../src/core/contract/validators.js';
-import { auditGates } from '../../src/features/sessions/rules/gate.js';
-import { hasSettledTasks } from '../../src/features/sessions/rules/task-progress.js';
+import { auditGates, hasSettledTasks } from '../../src/features/sessions/rules/task-progress.js';
 import { activationId, CONSUMED_MAX, type SessionState } from '../../src/features/sessions/rules/session-state.js';
 import type { SessionDriver } from '../fixtures/session.js';
 

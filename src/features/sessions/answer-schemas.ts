@@ -96,7 +96,10 @@ const Data = Type.Object(
   closed,
 );
 
-const RejectionShape = Type.Object({ code: ErrorCode, error_type: text, message: text, details: texts }, closed);
+export const SessionErrorShape = Type.Object(
+  { code: ErrorCode, error_type: text, message: text, details: texts },
+  closed,
+);
 
 /** Wrapped in an object, because an answer may be null. */
 const answerResult = <T>(schema: TSchema) => Type.Object({ answer: Type.Unsafe<T>(schema) }, closed);
@@ -104,7 +107,7 @@ const answerResult = <T>(schema: TSchema) => Type.Object({ answer: Type.Unsafe<T
 export const SessionAnswerResult = answerResult<SessionAnswer>(
   Type.Union([
     Type.Object({ success: Type.Literal(true), data: Data, error: Type.Null() }, closed),
-    Type.Object({ success: Type.Literal(false), data: Nullable(Data), error: RejectionShape }, closed),
+    Type.Object({ success: Type.Literal(false), data: Nullable(Data), error: SessionErrorShape }, closed),
   ]),
 );
 

@@ -1,22 +1,21 @@
 // Sessions over the control socket (D13): the request that another process sends, and both ends that exchange it. The
 // caller declares its role, like a caller in this process; the session decides what that role may do.
 
-import { resolve } from 'node:path';
 import Type, { type Static, type TSchema } from 'typebox';
+import { resolve } from 'node:path';
 import { EXPOSURES } from '../../core/contract/run/response.js';
 import { closed, Nullable, OneOf } from '../../core/contract/shapes.js';
 import { isInstance } from '../../core/contract/validators.js';
 import { omitUndefined } from '../../core/omit-undefined.js';
 import type { RequestReader, RequestSender } from '../../runtime/host-feature.js';
 import { SessionAnswerResult, SessionListResult, TaskDetailsResult } from './answer-schemas.js';
+import type { SessionAnswer } from './contract/session-answer.js';
 import { GATE_POLICIES, POSTURES, type SessionLimits } from './contract/session.js';
 import {
+  callOperation,
   Id,
-  SESSION_OPERATIONS,
   sessionOperations,
   SpecReference,
-  type RequestOf,
-  type SessionOperation,
   type SessionOperationName,
 } from './session-operations.js';
 import type { SessionCaller, Sessions } from './sessions.js';
@@ -53,14 +52,12 @@ const StartOptions = Type.Object(
 );
 
 /** An operation on one session, by one caller. */
-type OperationRequest = {
-  readonly [Name in SessionOperationName]: {
-    readonly method: Name;
-    readonly session_id: string;
-    readonly request: RequestOf<Name>;
-    readonly by: SessionCaller;
-  };
-}[SessionOperationName];
+interface OperationRequest {
+  readonly method: SessionOperationName;
+  readonly session_id: string;
+  readonly request: object;
+  readonly by: SessionCaller;
+}
 const OperationRequest = Type.Unsafe<OperationRequest>(
   Type.Union(
     sessionOperations.map(([name, { request }]) =>
@@ -106,10 +103,8 @@ function runSessionRequest(sessions: Sessions, question: SessionRequest): Promis
       return sessions.prepare(question.session_id, question.task_id);
     case 'list':
       return sessions.list(question.spec_id);
-    default: {
-      const operation: SessionOperation = SESSION_OPERATIONS[question.method];
-      return operation.call(sessions, question.session_id, question.request, question.by);
-    }
+    default:
+      return callOperation(sessions, question.method, question.session_id, question.request, question.by);
   }
 }
 
@@ -123,28 +118,24 @@ export function remoteSessions(owner: RequestSender, contract: string | null): S
     return owner.request({ op: 'session', contract: judgesSpec ? contract : null, question }, schema);
   };
   const requestSession = async (question: SessionRequest) => (await send(question, SessionAnswerResult)).answer;
-  const operation =
-    <Name extends SessionOperationName>(method: Name) =>
-    (session_id: string, request: RequestOf<Name>, by: SessionCaller) =>
-      requestSession({ method, session_id, request, by: toCaller(by) } as OperationRequest);
-  const [replay, rebase] = [operation('replay'), operation('rebase')];
+  type Operation = (session_id: string, request: object, by: SessionCaller) => Promise<SessionAnswer>;
+  const operations = Object.fromEntries(
+    sessionOperations.map(([method]): [string, Operation] => [
+      method,
+      (session_id, request, by) => requestSession({ method, session_id, request, by: toCaller(by) }),
+    ]),
+  ) as Record<SessionOperationName, Operation>;
   return {
+    ...operations,
     start: ({ by, spec, scope, limits, ...options }) =>
       requestSession({
         method: 'start',
         request: { ...options, spec: resolveSpec(spec), ...omitUndefined({ scope: scope && { ...scope }, limits }) },
         by: toCaller(by),
       }),
-    next: operation('next'),
-    replay: (session_id, by) => replay(session_id, {}, by),
-    heartbeat: operation('heartbeat'),
-    verify: operation('verify'),
-    review: operation('review'),
-    pause: operation('pause'),
-    resume: operation('resume'),
-    end: operation('end'),
-    rebase: (session_id, request, by) => rebase(session_id, { ...request, spec: resolveSpec(request.spec) }, by),
-    waive: operation('waive'),
+    replay: (session_id, by) => operations.replay(session_id, {}, by),
+    rebase: (session_id, request, by) =>
+      operations.rebase(session_id, { ...request, spec: resolveSpec(request.spec) }, by),
     status: (session_id) => requestSession({ method: 'status', session_id }),
     prepare: async (session_id, task_id) =>
       (await send({ method: 'prepare', session_id, ...omitUndefined({ task_id }) }, TaskDetailsResult)).answer,

@@ -3,8 +3,8 @@
 export type { SessionAnswer, SessionData } from './contract/session-answer.js';
 export type { VerificationReceipt } from './contract/session.js';
 export type { SessionSpec } from './contract/session-spec.js';
-export type { ReviewOrder, Review } from './checks/reviewer.js';
-export type { ReviewCallback } from './checks/reviewers.js';
+export type { ReviewOrder, Review } from './checks/run-review.js';
+export type { ReviewCallback } from './checks/run-review.js';
 export type {
   NextRequest,
   SessionCaller,

@@ -1,14 +1,14 @@
-// Makes inputs from the calls of clients. Text of agents is validated before anything is recorded.
+// Makes inputs and commands from the calls of clients. Text of agents is validated before anything is recorded.
 
 import { artifactRef, type Artifact } from '../../core/contract/artifact-ref.js';
 import { sha256 } from '../../core/contract/hash.js';
-import { isJsonObject, type JsonObject, canonicalJson } from '../../core/contract/json.js';
+import { isJsonObject, type JsonObject, canonicalJson, parseOwnJson } from '../../core/contract/json.js';
 import { EXPOSURES } from '../../core/contract/run/response.js';
 import { GATE_POLICIES, POSTURE_SETTINGS, POSTURES, SESSION_LIMITS, SessionSettings } from './contract/session.js';
 import type { SessionSpec } from './contract/session-spec.js';
 import { Identifier } from '../../core/contract/shapes.js';
 import { isConforming } from '../../core/contract/validators.js';
-import { usageError } from '../../core/errors.js';
+import { usageError, idempotencyConflict } from '../../core/errors.js';
 import { definitionsOf } from '../../kernel/pinned-policy.js';
 import { toSessionRole } from './rules/apply-command.js';
 import { SESSIONS } from './tree/session-tree.js';
@@ -21,10 +21,16 @@ import {
   narrowExposure,
   createOpenInput,
   type InputOf,
+  createNote,
+  type Note,
 } from '../../runtime/agents/caller-input.js';
 import { chooseCase } from '../../runtime/agents/choose-case.js';
 import type { PinnedPolicy } from '../../runtime/policy-cache.js';
 import type { SessionCaller, StartSessionOptions } from './sessions.js';
+import { type OpenSessionInput, SessionCommand } from './contract/session-records.js';
+import type { NewInput, TreeEngine } from '../../engine/tree-engine.js';
+import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
+import type { SessionState } from './rules/session-state.js';
 
 const REPORT_BYTES_MAX = 131_072;
 const REPORT_DEPTH_MAX = 8;
@@ -171,3 +177,102 @@ export function resolveSessionSettings(options: StartSessionOptions): SessionSet
   }
   return settings;
 }
+
+/**
+ * What an idempotency key of a start is not bound to: what each request and each process has of its own, and the
+ * caller. Every other member is bound.
+ */
+const UNBOUND_MEMBERS: ReadonlySet<string> = new Set<keyof OpenSessionInput>([
+  ...(['input_id', 'time', 'kind', 'run_id', 'by'] as const),
+  // Policy and program may have changed since. The scope has the hashes of its notes.
+  ...(['policies', 'machines', 'notes'] as const),
+]);
+
+/** The names that policy has for the person are not compared: policy may have changed since. */
+function boundText(start: Readonly<Record<string, unknown>>, unbound: ReadonlySet<string>): string {
+  const agent = start['agent'];
+  const { person, ...named } = (agent ?? {}) as { readonly person?: { readonly canonical_id?: string } };
+  const members = Object.entries(start).filter(([name]) => !unbound.has(name));
+  return canonicalJson([{ ...Object.fromEntries(members), agent: named }, person?.canonical_id ?? null]);
+}
+
+/**
+ * Returns if the session was started with the same members. Else the tree of the session
+ * refuses the start, and records that.
+ * @throws RunError IDEMPOTENCY_CONFLICT
+ */
+export async function requireSameStart(
+  { engine, store }: { readonly engine: Pick<TreeEngine, 'submit'>; readonly store: Pick<LedgerStore, 'tree'> },
+  start: Extract<NewInput, { readonly kind: 'open_session' }>,
+  materials: readonly Artifact[],
+  /** Absent: the correlation id of the start was drawn. */
+  correlation: string | undefined,
+): Promise<void> {
+  const unbound = correlation === undefined ? new Set([...UNBOUND_MEMBERS, 'correlation_id']) : UNBOUND_MEMBERS;
+  for await (const { text } of store.tree(start.run_id)) {
+    const { body } = parseOwnJson(text) as { readonly body: Readonly<Record<string, unknown>> };
+    // An earlier version may have recorded fewer members.
+    const given = Object.fromEntries(Object.entries(start).filter(([name]) => name in body));
+    if (boundText(given, unbound) === boundText(body, unbound)) return;
+    break;
+  }
+  await engine.submit(start.run_id, { input: start, materials, rememberInputId: false });
+  throw idempotencyConflict();
+}
+
+/** Limit of the text that may accompany a pause, an end or a waiver, in characters. */
+const DETAIL_CHARS_MAX = 400;
+
+/** The text that a person adds to a command, as a note. @returns null for malformed or too long text */
+export function createDetailNote(text: string | null | undefined, case_id: string | null): Note | null {
+  const isText = text == null || (text.length <= DETAIL_CHARS_MAX && text.isWellFormed());
+  return isText ? createNote(text, case_id) : null;
+}
+
+/** The platform's own detail of a session that another one replaces. */
+export const FORCE_REPLACED = 'force_replaced';
+export const platformDetail = (detail: string | undefined): string | null =>
+  detail === FORCE_REPLACED ? detail : null;
+
+export function isRecordable(command: SessionCommand): boolean {
+  try {
+    return isConforming(SessionCommand, command) && canonicalJson(command).length > 0;
+  } catch {
+    return false;
+  }
+}
+
+/** @returns undefined for an invalid percentage */
+export const validatePercentage = (value: number | undefined): number | null | undefined => {
+  if (value === undefined) return null;
+  return typeof value === 'number' && value >= 0 && value <= 100 ? value : undefined;
+};
+
+// Ids in a command that belong to the session are recorded as they are, all others as hashes (C90). No step, attempt or
+// phase has a hash as its id, so the session rejects the hash as it would reject the id.
+
+export function hashForeignIds(command: SessionCommand, session: SessionState): SessionCommand {
+  const recordId = (id: string): string =>
+    id.startsWith(`${session.session_id}-`) && PLATFORM_ID.test(id) ? id : hashId(id);
+  const recordPhaseId = (id: string): string =>
+    session.spec.phases.some((known) => known.id === id) ? id : hashId(id);
+  switch (command.name) {
+    case 'verify':
+      return { ...command, step_id: recordId(command.step_id) };
+    case 'review':
+      return { ...command, step_id: recordId(command.step_id), phase_id: recordPhaseId(command.phase_id) };
+    case 'waive':
+      return { ...command, phase_id: recordPhaseId(command.phase_id) };
+    case 'resume': {
+      const { acknowledge } = command;
+      if (acknowledge === null) return command;
+      return { ...command, acknowledge: { ...acknowledge, gate_attempt_id: recordId(acknowledge.gate_attempt_id) } };
+    }
+    default:
+      return command;
+  }
+}
+
+/** The end of an id that the platform made: a word and an ordinal. */
+const PLATFORM_ID = /-[a-z]{1,8}\d{1,9}$/;
+const hashId = (id: string): string => `sha256-${sha256(id)}`;

@@ -9,14 +9,12 @@ import type { SessionSpec } from './contract/session-spec.js';
 import type { SessionCaller, Sessions } from './sessions.js';
 
 /** An operation on one session. */
-export interface SessionOperation<Properties extends TProperties = TProperties, Request extends object = object> {
+export interface SessionOperation<Properties extends TProperties = TProperties> {
   /** Who usually requests it: the agent in its loop, or a person. The session decides what a caller's role may do. */
   readonly role: Exclude<SessionRole, 'observer'>;
   /** The summary of its route. Null: it has none, because it reads a file of this machine. */
   readonly route: string | null;
   readonly request: TObject<Properties>;
-  /** @param request an instance of the schema `request` */
-  call(sessions: Sessions, session_id: string, request: Request, by: SessionCaller): Promise<SessionAnswer>;
 }
 
 /** Id of a session, step, phase, task or gate attempt. The session knows which exist. */
@@ -38,95 +36,55 @@ const override = {
   reason_detail: Type.Optional(Type.String({ maxLength: 1_000 })),
 };
 
-type OperationOf<Properties extends TProperties> = SessionOperation<Properties, Static<TObject<Properties>>>;
-
-/** Gives `call` the type of a request of these properties. */
-const operation = <Properties extends TProperties>({
-  properties,
-  ...rest
-}: Omit<OperationOf<Properties>, 'request'> & { readonly properties: Properties }): OperationOf<Properties> => ({
-  ...rest,
-  request: Type.Object(properties, closed),
-});
+const operation = <Properties extends TProperties>(
+  role: SessionOperation['role'],
+  route: string | null,
+  properties: Properties,
+): SessionOperation<Properties> => ({ role, route, request: Type.Object(properties, closed) });
 
 export const SESSION_OPERATIONS = {
-  next: operation({
-    role: 'autonomy_runner',
-    route: 'Report the outstanding step, and get the next one',
-    properties: {
-      /** Untrusted value of an agent: the session validates it, and reports all mistakes at once. */
-      last_step_result: Type.Optional(Type.Unknown()),
-      heartbeat: Type.Optional(Type.Boolean({ description: 'Of next: you are alive.' })),
-      context_usage_pct,
-    },
-    call: (sessions, session_id, request, by) => sessions.next(session_id, request, by),
+  next: operation('autonomy_runner', 'Report the outstanding step, and get the next one', {
+    /** Untrusted value of an agent: the session validates it, and reports all mistakes at once. */
+    last_step_result: Type.Optional(Type.Unknown()),
+    heartbeat: Type.Optional(Type.Boolean({ description: 'Of next: you are alive.' })),
+    context_usage_pct,
   }),
-  replay: operation({
-    role: 'autonomy_runner',
-    route: 'Get the last answer again',
-    properties: {},
-    call: (sessions, session_id, _request, by) => sessions.replay(session_id, by),
+  replay: operation('autonomy_runner', 'Get the last answer again', {}),
+  heartbeat: operation('autonomy_runner', 'Record that the agent is alive', {
+    context_usage_pct,
+    estimated_tokens_used: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
   }),
-  heartbeat: operation({
-    role: 'autonomy_runner',
-    route: 'Record that the agent is alive',
-    properties: {
-      context_usage_pct,
-      estimated_tokens_used: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-    },
-    call: (sessions, session_id, request, by) => sessions.heartbeat(session_id, request, by),
+  verify: operation('autonomy_runner', 'Run the command of the outstanding verification', { step_id: Id }),
+  review: operation('autonomy_runner', 'Review the outstanding gate', { step_id: Id, phase_id: Id }),
+  pause: operation('maintainer', 'Pause the session', { reason: Type.Optional(Type.String({ maxLength: 400 })) }),
+  resume: operation('maintainer', 'Resume the session after a pause', {
+    force: Type.Optional(Type.Boolean()),
+    acknowledge: Type.Optional(Type.Object({ gate_attempt_id: Id, decision: OneOf(['pass', 'fail']) }, closed)),
   }),
-  verify: operation({
-    role: 'autonomy_runner',
-    route: 'Run the command of the outstanding verification',
-    properties: { step_id: Id },
-    call: (sessions, session_id, request, by) => sessions.verify(session_id, request, by),
-  }),
-  review: operation({
-    role: 'autonomy_runner',
-    route: 'Review the outstanding gate',
-    properties: { step_id: Id, phase_id: Id },
-    call: (sessions, session_id, request, by) => sessions.review(session_id, request, by),
-  }),
-  pause: operation({
-    role: 'maintainer',
-    route: 'Pause the session',
-    properties: { reason: Type.Optional(Type.String({ maxLength: 400 })) },
-    call: (sessions, session_id, request, by) => sessions.pause(session_id, request, by),
-  }),
-  resume: operation({
-    role: 'maintainer',
-    route: 'Resume the session after a pause',
-    properties: {
-      force: Type.Optional(Type.Boolean()),
-      acknowledge: Type.Optional(Type.Object({ gate_attempt_id: Id, decision: OneOf(['pass', 'fail']) }, closed)),
-    },
-    call: (sessions, session_id, request, by) => sessions.resume(session_id, request, by),
-  }),
-  end: operation({
-    role: 'maintainer',
-    route: 'End the session permanently',
-    properties: override,
-    call: (sessions, session_id, request, by) => sessions.end(session_id, request, by),
-  }),
-  rebase: operation({
-    role: 'maintainer',
-    route: null,
-    properties: { spec: SpecReference, force: Type.Optional(Type.Boolean()) },
-    call: (sessions, session_id, request, by) => sessions.rebase(session_id, request, by),
-  }),
-  waive: operation({
-    role: 'maintainer',
-    route: 'Waive a gate: mark it as satisfied although nothing has passed it',
-    properties: { ...override, phase_id: Id },
-    call: (sessions, session_id, request, by) => sessions.waive(session_id, request, by),
+  end: operation('maintainer', 'End the session permanently', override),
+  rebase: operation('maintainer', null, { spec: SpecReference, force: Type.Optional(Type.Boolean()) }),
+  waive: operation('maintainer', 'Waive a gate: mark it as satisfied although nothing has passed it', {
+    ...override,
+    phase_id: Id,
   }),
 } as const;
 
 export type SessionOperationName = keyof typeof SESSION_OPERATIONS;
 export type RequestOf<Name extends SessionOperationName> = Static<(typeof SESSION_OPERATIONS)[Name]['request']>;
 
-/** The table with the types of the requests erased. */
-export const sessionOperations: readonly (readonly [SessionOperationName, SessionOperation])[] = Object.entries(
-  SESSION_OPERATIONS,
-) as never;
+/** The table as a list, with the types of the requests erased. */
+export const sessionOperations = Object.entries(SESSION_OPERATIONS) as readonly (readonly [
+  SessionOperationName,
+  SessionOperation,
+])[];
+
+/** Requests an operation. @param request an instance of the schema `request` of the operation */
+export function callOperation(
+  sessions: Sessions,
+  name: SessionOperationName,
+  session_id: string,
+  request: object,
+  by: SessionCaller,
+): Promise<SessionAnswer> {
+  return name === 'replay' ? sessions.replay(session_id, by) : sessions[name](session_id, request as never, by);
+}

@@ -1,16 +1,15 @@
 // Reads sessions: which exist, their state, and the text of their tasks. Nothing here changes a session.
 
-import type { TreeEngine } from '../../engine/tree-engine.js';
 import { LiveTrees } from '../../engine/trees/live-trees.js';
 import { SNAPSHOT_ENTRIES } from '../../engine/trees/snapshots.js';
-import type { Clock } from '../../engine/ports/clock.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
-import type { Pace, ReadControl } from '../../engine/ports/pace.js';
+import type { ReadControl } from '../../engine/ports/pace.js';
 import { effectiveStatus } from './rules/agent-activity.js';
 import { findTask } from './rules/task-progress.js';
 import type { SessionState } from './rules/session-state.js';
 import { sessionOf } from './tree/session-of.js';
 import { ContentReader } from '../../runtime/content/content-reader.js';
+import type { HostAccess } from '../../runtime/host-feature.js';
 import { redactSession } from './redact-session.js';
 import { rootRunIdOf } from '../../core/contract/run/run-context.js';
 import type { SessionSummary, TaskDetails } from './sessions.js';
@@ -23,29 +22,23 @@ export interface LedgerSession {
   readonly case_id: string | null;
 }
 
-interface SessionReaderParts {
-  readonly store: LedgerStore;
-  readonly clock: Clock;
-  readonly pace: Pace;
-}
+type SessionReaderParts = Pick<HostAccess, 'engine' | 'store' | 'clock' | 'pace'>;
 
 /** Milliseconds that a pass over all sessions works before other work runs. */
 const TURN_MS = 5;
 
 export class SessionReader {
   readonly #parts: SessionReaderParts;
-  readonly #engine: () => TreeEngine;
   /** Passes without a control run one after another: concurrent ones would repeat the same work. */
   #listing: Promise<unknown> = Promise.resolve();
 
-  constructor(parts: SessionReaderParts, engine: () => TreeEngine) {
+  constructor(parts: SessionReaderParts) {
     this.#parts = parts;
-    this.#engine = engine;
   }
 
   async find(session_id: string): Promise<LedgerSession | null> {
     if (!isSessionId(session_id)) return null;
-    const tree = await this.#engine().peek(session_id);
+    const tree = await this.#parts.engine.peek(session_id);
     const session = tree === null ? null : sessionOf(tree);
     return tree === null || session === null ? null : { session, case_id: tree.case_id };
   }
@@ -90,9 +83,9 @@ export class SessionReader {
 }
 
 const isSessionId = (id: string): boolean => id.startsWith(SESSION_PREFIX) && rootRunIdOf(id) === id;
-const isClosed = ({ status }: SessionState): boolean => status === 'completed' || status === 'ended';
+export const isClosed = ({ status }: SessionState): boolean => status === 'completed' || status === 'ended';
 
-const toSummary = (session: SessionState, now: string): SessionSummary => ({
+export const toSummary = (session: SessionState, now: string): SessionSummary => ({
   session_id: session.session_id,
   spec_id: session.spec.id,
   status: session.status,

@@ -23,11 +23,27 @@ import { isConforming } from '../../core/contract/validators.js';
 import { RunError } from '../../core/errors.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { Log } from '../../engine/ports/log.js';
+import { AGENT_DEFAULTS } from '../../runtime/agents/caller-input.js';
 import { PROBLEMS } from '../service/problems.js';
 import { toEndedResult, toNewRunResult, createErrorResult, toStepResult, type ToolCallResult } from './tool-results.js';
-import { inputIdOf, markOf, proposalIdOf, type CallAttempt, type CallHistory, type ToolCall } from './tool-calls.js';
-import { isContinuable, type EndedRun, type RunOrigin } from './ended-run.js';
-import type { OwnRuns } from './own-runs.js';
+import {
+  inputIdOf,
+  markOf,
+  proposalIdOf,
+  type CallAttempt,
+  type CallCache,
+  type CallHistory,
+  type ToolCall,
+} from './tool-calls.js';
+import {
+  isContinuable,
+  type EndedRun,
+  type RunOrigin,
+  type AgentIdentity,
+  type OwnRun,
+  type RunGateway,
+} from './run-gateway.js';
+import type { OwnRuns, RunSuccession, StoredRuns } from './own-runs.js';
 import {
   createOffer,
   type AddedTool,
@@ -37,30 +53,42 @@ import {
   type OfferedTool,
   type ProposalMeaning,
 } from './offer.js';
-import type { OwnRun, ReachedRun, RunGateway } from './run-gateway.js';
 
 /** Limit of calls without a response, for all connections of one token together. */
 export const CALLS_WAITING_MAX = 64;
 const RUNS_KNOWN_MAX = 1_024;
 const NO_REASON = 'No reason was given.';
 
-export interface AgentConnectionOptions {
-  /** An id that no other connection ever has. */
-  readonly id: string;
+/** One MCP server, to be served over stdio or HTTP: the parts that all its connections share. */
+export interface McpService {
+  /** @internal */
   readonly agentRuns: RunGateway;
   /** The policy that new runs would pin. */
   readonly policy: () => Promise<Policy>;
-  /** The lane of the connection's own run. */
-  readonly lane: string;
-  /** The tools of features. */
+  readonly identity: AgentIdentity;
+  /** @internal The tools of features. */
   readonly addedTools: readonly AddedTool[];
+  /** The version of this package, for the MCP handshake. */
+  readonly version: string;
+  /** @internal The keyed calls of all its connections, which belong to one agent with one token. */
+  readonly keyedCalls: CallCache;
+  /** @internal The number of calls of its connections without a response. */
+  readonly calls: { waiting: number };
+  /**
+   * @internal The runs of its connections, and how many may follow those that were denied, failed or were cancelled.
+   */
+  readonly succession: RunSuccession;
+  /** @internal The runs of its stateless requests. */
+  readonly storedRuns: StoredRuns;
   readonly log: Log;
+}
+
+/** What a connection does not share with others of its service. */
+interface OwnParts {
+  /** An id that no other connection ever has. */
+  readonly id: string;
   readonly ownRuns: OwnRuns;
   readonly history: CallHistory;
-  /** The number of waiting calls of all connections of the service. */
-  readonly calls: { waiting: number };
-  /** Whether the tool `new_run` is offered. */
-  readonly newRuns: boolean;
 }
 
 /** The result of a call, and whether its tool is listed. */
@@ -69,26 +97,25 @@ interface CallOutcome {
   readonly isListed: boolean;
 }
 
-/** A run that is ready for a proposal. */
-interface ReadyRun extends ReachedRun {
-  readonly run_id: string;
+/** A run that is ready for a proposal. Its ending is known if policy denied its start. */
+interface ReadyRun extends OwnRun {
   readonly origin: RunOrigin;
-  /** How it has ended, if policy denied its start. */
-  readonly ending: EndedRun | null;
   /** Whether this call has begun it. */
   readonly isNew: boolean;
 }
 
 export class AgentConnection {
-  readonly #options: AgentConnectionOptions;
+  readonly #service: McpService;
+  readonly #own: OwnParts;
   readonly #known = new Set<string>();
   #offer: Promise<Offer> | null = null;
   #outstanding: string | null = null;
   #wasCalled = false;
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(options: AgentConnectionOptions) {
-    this.#options = options;
+  constructor(service: McpService, own: OwnParts) {
+    this.#service = service;
+    this.#own = own;
   }
 
   async tools(): Promise<readonly OfferedTool[]> {
@@ -97,7 +124,7 @@ export class AgentConnection {
 
   /** Executes a tool call. Never throws. */
   async call(call: ToolCall): Promise<CallOutcome> {
-    const { calls } = this.#options;
+    const { calls } = this.#service;
     if (calls.waiting >= CALLS_WAITING_MAX) {
       const message = `${CALLS_WAITING_MAX} calls already wait: wait for an answer before the next one`;
       return { result: createErrorResult('AGENT_BUSY', message), isListed: true };
@@ -121,8 +148,8 @@ export class AgentConnection {
    */
   async end(): Promise<void> {
     if (!this.#wasCalled) return;
-    const own = await this.#options.ownRuns.current();
-    if (own?.ending === null) await this.#options.agentRuns.end(own.run_id);
+    const own = await this.#own.ownRuns.current();
+    if (own?.ending === null) await this.#service.agentRuns.end(own.run_id);
   }
 
   async #meaningOf(name: string): Promise<ToolMeaning | undefined> {
@@ -132,9 +159,9 @@ export class AgentConnection {
 
   /** The offer of the present policy, which may have changed. A policy that cannot be loaded leaves no cached offer. */
   #refreshOffer(): Promise<Offer> {
-    const { policy, lane, addedTools: added, newRuns } = this.#options;
-    const offered = { added, newRuns };
-    const offer = policy().then((current) => createOffer(current, lane, offered));
+    const { policy, identity, addedTools: added, succession } = this.#service;
+    const { lane = AGENT_DEFAULTS.lane } = identity;
+    const offer = policy().then((current) => createOffer(current, lane, { added, newRuns: succession.isAllowed }));
     this.#offer = offer;
     offer.catch(() => (this.#offer = null));
     return offer;
@@ -157,7 +184,7 @@ export class AgentConnection {
     if (requestedRun !== undefined && !isConforming(RunId, requestedRun))
       return invalidArguments('run_id is not a valid run id');
     if (meaning.kind === 'propose' && !isProposeCall(args)) return invalidArguments('propose takes `proposal`, a text');
-    const mark = markOf(call, this.#options.id);
+    const mark = markOf(call, this.#own.id);
     const attempt: CallAttempt = {
       mark,
       isKeyed: call.key !== null,
@@ -173,7 +200,7 @@ export class AgentConnection {
       return toStepResult(await submitted.response, submitted.run.run_id);
     } catch (error) {
       if (!isRunEnded(error)) throw error;
-      this.#options.history.forget(attempt);
+      this.#own.history.forget(attempt);
       return this.#toEndedResult(submitted.run, error);
     }
   }
@@ -189,12 +216,16 @@ export class AgentConnection {
     const run = await this.#findRun(attempt, trace);
     if (run === null || run === 'conflict') return run;
     const { run_id } = run;
-    this.#options.history.remember(attempt, run_id);
-    return { run, response: run.submit(attempt.payloadFor(run_id), inputIdOf(run_id, attempt.mark), trace) };
+    this.#own.history.remember(attempt, run_id);
+    const response =
+      run.ending === null
+        ? this.#service.agentRuns.submit(run_id, attempt.payloadFor(run_id), inputIdOf(run_id, attempt.mark), trace)
+        : Promise.reject(new RunError({ code: 'RUN_ENDED', message: 'the own run has ended' }));
+    return { run, response };
   }
 
   async #findRun(attempt: CallAttempt, trace: ToolCall['trace']): Promise<ReadyRun | 'conflict' | null> {
-    const { history } = this.#options;
+    const { history } = this.#own;
     const { requestedRun } = attempt;
     const earlier = await history.find(attempt);
     if (earlier !== null && requestedRun !== null && earlier !== requestedRun) return 'conflict';
@@ -209,7 +240,7 @@ export class AgentConnection {
   async #newRun({ args, trace }: ToolCall): Promise<ToolCallResult> {
     if (Object.keys(args).length > 0) return invalidArguments('new_run takes no arguments');
     return this.#runInOrder(async () => {
-      const { ownRuns } = this.#options;
+      const { ownRuns } = this.#own;
       const own = await ownRuns.current();
       const previous = own === null ? null : await this.#findEnding(own);
       if (own !== null && previous === null) return toNewRunResult(own.run_id, false, null);
@@ -226,12 +257,12 @@ export class AgentConnection {
   }
 
   async #toOwnEndedResult(ending: EndedRun): Promise<ToolCallResult> {
-    const mayFollow = (await this.#options.ownRuns.findRefusal(ending)) === null;
+    const mayFollow = (await this.#own.ownRuns.findRefusal(ending)) === null;
     return toEndedResult(ending, mayFollow ? 'own' : 'last');
   }
 
   async #findEnding({ run_id, ending }: OwnRun): Promise<EndedRun | null> {
-    return ending ?? this.#options.agentRuns.ending(run_id);
+    return ending ?? this.#service.agentRuns.ending(run_id);
   }
 
   /** Runs the work of calls one after the other, in their order. */
@@ -243,30 +274,29 @@ export class AgentConnection {
 
   /** @returns null for a run that this connection may not use */
   async #openRun(requestedRun: string | null, trace: ToolCall['trace']): Promise<ReadyRun | null> {
-    const { agentRuns } = this.#options;
+    const { agentRuns } = this.#service;
     const targetRun = requestedRun ?? this.#outstanding;
     if (targetRun === null) return this.#openOwnRun(trace);
     const origin = requestedRun === null ? 'session' : 'named';
     if (!this.#known.has(targetRun) && !(await agentRuns.belongs(targetRun))) return null;
     this.#rememberRun(targetRun);
-    const run = await agentRuns.open(targetRun);
-    return { run_id: targetRun, origin, ending: null, isNew: false, ...run };
+    await agentRuns.open(targetRun);
+    return { run_id: targetRun, origin, ending: null, isNew: false };
   }
 
   /** Opens its own run. After one that was finished or was silent, it begins another. */
   async #openOwnRun(trace: ToolCall['trace']): Promise<ReadyRun> {
-    const { agentRuns, ownRuns } = this.#options;
-    const own = await ownRuns.current();
+    const own = await this.#own.ownRuns.current();
     const ended = own === null ? null : await this.#findEnding(own);
     const isNew = own === null || (ended !== null && isContinuable(ended));
     const { run_id, ending } = isNew ? await this.#startOwnRun(own, ended, trace) : own;
-    const run = ending === null ? await agentRuns.open(run_id) : CLOSED_RUN;
-    return { run_id, origin: 'own', ending, isNew, ...run };
+    if (ending === null) await this.#service.agentRuns.open(run_id);
+    return { run_id, origin: 'own', ending, isNew };
   }
 
   /** @returns the agent's new own run. If no other run may follow, nothing is opened, and it has an ending */
   async #startOwnRun(own: OwnRun | null, ended: EndedRun | null, trace: ToolCall['trace']): Promise<OwnRun> {
-    const { ownRuns } = this.#options;
+    const { ownRuns } = this.#own;
     const refusal = await ownRuns.findRefusal(ended);
     if (refusal !== null) return { run_id: refusal.run_id, ending: refusal };
     const next = await ownRuns.begin(own, trace);
@@ -284,16 +314,12 @@ export class AgentConnection {
 
   #toErrorResult(error: unknown): ToolCallResult {
     if (error instanceof RunError) return createErrorResult(error.code, PROBLEMS[error.code][1]);
-    this.#options.log.error('a call over MCP failed', { error });
+    this.#service.log.error('a call over MCP failed', { error });
     return createErrorResult('UNAVAILABLE', PROBLEMS.UNAVAILABLE[1]);
   }
 }
 
 const isRunEnded = (error: unknown): error is RunError => error instanceof RunError && error.code === 'RUN_ENDED';
-const CLOSED_RUN: ReachedRun = {
-  live: false,
-  submit: () => Promise.reject(new RunError({ code: 'RUN_ENDED', message: 'the own run has ended' })),
-};
 /** Decision 0048. No argument is added, so all arguments are the input of the tool. */
 const unlistedMeaning = (tool: string): ActionMeaning => ({
   kind: 'action',

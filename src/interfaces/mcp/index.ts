@@ -4,6 +4,5 @@ export type { SessionOptions } from '../../features/sessions/sessions.js';
 export { mcpService, type McpOptions, type OfferOptions } from './mcp-service.js';
 export type { AgentIdentity } from './run-gateway.js';
 export { serveHttp, type ServeMcpHttpOptions, type McpHttpServer } from './serve-http.js';
-export { serveStdio, type ServeStdioOptions } from './serve-stdio.js';
-export type { McpService } from './mcp-service.js';
-export type { StdioEnding } from './line-transport.js';
+export { serveStdio, type ServeStdioOptions, type StdioEnding } from './serve-stdio.js';
+export type { McpService } from './agent-connection.js';

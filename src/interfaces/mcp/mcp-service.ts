@@ -3,16 +3,12 @@
 import type { Policy } from '../../core/policy/policy.js';
 import type { Log } from '../../engine/ports/log.js';
 import { declareFeatures } from '../../features/declare-features.js';
-import { AGENT_DEFAULTS } from '../../runtime/agents/caller-input.js';
-import { AgentConnection, type AgentConnectionOptions } from './agent-connection.js';
-import { ConnectionRuns, type StoredRun } from './own-runs.js';
-import { StoredRuns } from './stored-runs.js';
-import { type CallCache, ConnectionHistory, correlationOf, createCallCache } from './tool-calls.js';
-import { type AgentIdentity, type RunGateway, createRunGateway } from './run-gateway.js';
-import { RunSuccession } from './run-succession.js';
-import type { ServedTurnpike } from './added-tools.js';
+import { AgentConnection, type McpService } from './agent-connection.js';
+import { ConnectionRuns, type StoredRun, RunSuccession, StoredRuns } from './own-runs.js';
+import { ConnectionHistory, correlationOf, createCallCache } from './tool-calls.js';
+import { type AgentIdentity, RunGateway } from './run-gateway.js';
+import type { ServedTurnpike } from './offer.js';
 import { FEATURE_TOOLS } from '../../features/feature-tools.js';
-import type { AddedTool } from './offer.js';
 import { drawToken } from '../../stores/keys/access-token.js';
 import { policySource } from '../../home/policy/home-policy.js';
 import { systemClock } from '../../system/system-clock.js';
@@ -26,63 +22,16 @@ import type { Principal } from '../../engine/ports/token-book.js';
 import type { AddedToolOptions } from '../../runtime/host-feature.js';
 import { readPackageVersion } from '../../system/package-version.js';
 
-/** One MCP server, to be served over stdio or HTTP: the parts that all its connections share. */
-export interface McpService {
-  /** @internal */
-  readonly agentRuns: RunGateway;
-  /** The policy that new runs would pin. */
-  readonly policy: () => Promise<Policy>;
-  readonly identity: AgentIdentity;
-  /** @internal The tools of features. */
-  readonly addedTools: readonly AddedTool[];
-  /** The version of this package, for the MCP handshake. */
-  readonly version: string;
-  /** @internal The keyed calls of all its connections, which belong to one agent with one token. */
-  readonly keyedCalls: CallCache;
-  /** @internal The number of calls of its connections without a response. */
-  readonly calls: { waiting: number };
-  /**
-   * @internal The runs of its connections, and how many may follow those that were denied, failed or were cancelled.
-   */
-  readonly succession: RunSuccession;
-  /** @internal The runs of its stateless requests. */
-  readonly storedRuns: StoredRuns;
-  readonly log: Log;
-}
-
 /** @internal @param id an id that no other connection ever has */
 export function createConnection(service: McpService, id: string, storedRun?: StoredRun): AgentConnection {
   const { agentRuns, succession, keyedCalls } = service;
   const ownRuns = new ConnectionRuns({ agentRuns, succession, correlation: correlationOf(id), storedRun });
-  return new AgentConnection({ ...sharedOptionsOf(service), id, ownRuns, history: new ConnectionHistory(keyedCalls) });
+  return new AgentConnection(service, { id, ownRuns, history: new ConnectionHistory(keyedCalls) });
 }
 
 /** @internal The connection of one stateless request: everything that another request needs is in the store. */
 export const createStatelessConnection = (service: McpService): AgentConnection =>
-  new AgentConnection({
-    ...sharedOptionsOf(service),
-    id: drawToken(),
-    ownRuns: service.storedRuns,
-    history: service.storedRuns,
-  });
-
-const sharedOptionsOf = ({
-  agentRuns,
-  policy,
-  identity,
-  addedTools,
-  calls,
-  succession,
-  log,
-}: McpService): Omit<AgentConnectionOptions, 'id' | 'ownRuns' | 'history'> => ({
-  agentRuns,
-  policy,
-  lane: identity.lane ?? AGENT_DEFAULTS.lane,
-  addedTools,
-  calls,
-  newRuns: succession.isAllowed,
-  log,
-});
+  new AgentConnection(service, { id: drawToken(), ownRuns: service.storedRuns, history: service.storedRuns });
 
 /** The offered tools must match the policy of the runs: pass the policy and registrations of `openTurnpike`. */
 export interface OfferOptions extends RegistrationOptions {
@@ -125,7 +74,7 @@ export function createMcpService(options: McpOptions, principal: Principal | nul
   if (newRunsMax !== null && !(Number.isSafeInteger(newRunsMax) && newRunsMax >= 0)) {
     throw usageError('newRunsMax: a whole number, 0 or more');
   }
-  const agentRuns = createRunGateway(turnpike.remoteAgents, agent);
+  const agentRuns = new RunGateway(turnpike.remoteAgents, agent);
   const succession = new RunSuccession(agentRuns, newRunsMax);
   return {
     agentRuns,

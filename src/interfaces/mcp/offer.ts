@@ -6,17 +6,71 @@ import type { ToolDefinition, ActionDefinition } from '../../core/contract/polic
 import type { JsonObject } from '../../core/contract/json.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { ToolCallResult } from './tool-results.js';
-import {
-  toToolSchema,
-  NewRunArguments,
-  NewRunOutput,
-  RunArgument,
-  ProposeArguments,
-  Reasoning,
-  StepAnswer,
-  type ToolSchema,
-} from './tool-schemas.js';
 import Type from 'typebox';
+import type { Principal } from '../../engine/ports/token-book.js';
+import type { Turnpike } from '../../host/turnpike.js';
+import type { AddedToolMembers, AddedToolOptions } from '../../runtime/host-feature.js';
+import { type AgentIdentity, RUN_END_CAUSES } from './run-gateway.js';
+import { REASONING_CHARS_MAX } from '../../core/contract/run/proposal.js';
+import { DecisionResponse, DetailedResponse, ExplainedResponse } from '../../core/contract/run/response.js';
+import { TERMINAL_STATES } from '../../core/contract/run/run-context.js';
+import { closed, Nullable, OneOf, RunId } from '../../core/contract/shapes.js';
+
+type ToolSchema = Readonly<Record<string, unknown>> & { readonly type: 'object' };
+
+/** The schema as plain JSON. Its outermost type must be an object: MCP allows no other. */
+export const toToolSchema = (schema: object, more: object = {}): ToolSchema => ({
+  $schema: 'https://json-schema.org/draft/2020-12/schema',
+  ...(JSON.parse(JSON.stringify({ ...schema, ...more })) as object),
+  type: 'object',
+});
+
+const Text = (description: string) => Type.String({ description });
+
+const Reasoning = Type.String({
+  minLength: 1,
+  maxLength: REASONING_CHARS_MAX,
+  description: 'Why you want this. It is recorded, and changes no decision.',
+});
+const RunArgument = Type.Unsafe<string>({
+  ...RunId,
+  description: 'The run into which this goes: next_step.run_id of a session. Default: that of the outstanding step.',
+});
+
+/** One raw payload as text. An invalid proposal is rejected in the phases of the step, not here. */
+const ProposeArguments = Type.Object(
+  {
+    proposal: Text(
+      'The proposal as JSON text: an object with exactly schema_version ("1.0.0"), id (a new UUID), reasoning, action, args.',
+    ),
+    run_id: Type.Optional(RunArgument),
+  },
+  closed,
+);
+
+/** One response: explained, detailed or only the decision, by the exposure of the run. */
+const StepAnswer = { anyOf: [ExplainedResponse, DetailedResponse, DecisionResponse] };
+
+/** There is no argument: actor, role, lane and case of a run are those of the server. */
+const NewRunArguments = Type.Object({}, closed);
+
+const NewRunOutput = Type.Object(
+  {
+    run_id: Text('The run for your next proposals'),
+    opened: Type.Boolean({ description: 'Whether this call has opened it' }),
+    previous: Nullable(
+      Type.Object(
+        {
+          run_id: Type.String(),
+          state: OneOf(TERMINAL_STATES),
+          cause: OneOf(Object.keys(RUN_END_CAUSES)),
+        },
+        { ...closed, description: 'The run before, and how it ended' },
+      ),
+    ),
+  },
+  closed,
+);
 
 /** A tool as `tools/list` shows it. */
 export interface OfferedTool {
@@ -201,3 +255,21 @@ const NEW_RUN: OfferEntry = [
   },
   { kind: 'new_run' },
 ];
+
+/** What an MCP server works on, in this process or through the process that owns the home directory. */
+export type ServedTurnpike = Pick<Turnpike, 'remoteAgents'> & AddedToolMembers;
+
+/** The agents of one server, and what their tools work on. */
+export interface ToolContext {
+  readonly turnpike: ServedTurnpike;
+  readonly agent: AgentIdentity;
+  /** The token of the agents; null if their client has none. */
+  readonly principal: Principal | null;
+  readonly options: AddedToolOptions;
+}
+
+/**
+ * Opens the tools of a feature, in the order in which they are listed; none if the agents are not offered them.
+ * @throws UsageError for an option that cannot be used
+ */
+export type OpenTools = (context: ToolContext) => readonly AddedTool[];

@@ -16,8 +16,6 @@ import type { Log } from '../../engine/ports/log.js';
 import type { AgentConnection } from './agent-connection.js';
 import { RUN_ID_META, type ToolCallResult } from './tool-results.js';
 
-type SdkServer = McpServer;
-
 /** `legacy`: protocol 2025-11-25 and older, with sessions. `modern`: 2026-07-28, without. */
 type ProtocolEra = 'legacy' | 'modern';
 
@@ -33,7 +31,7 @@ export function sdkServer(
   connection: AgentConnection,
   { version, log }: { readonly version: string; readonly log: Log },
   era: ProtocolEra,
-): SdkServer {
+): McpServer {
   const mcp = new McpServer(
     { name: 'turnpike', version },
     { capabilities: { tools: { listChanged: false } }, instructions: INSTRUCTIONS },

@@ -3,7 +3,7 @@
 
 import { isJsonObject, type Json, type JsonObject } from '../../core/contract/json.js';
 import type { StepResponse } from '../../core/contract/run/response.js';
-import { runEndedMessage, type EndedRun, type RunOrigin } from './ended-run.js';
+import { runEndedMessage, type EndedRun, type RunOrigin } from './run-gateway.js';
 
 /** A block of content that an agent may be shown. No links: this server does not serve their targets. */
 type ContentBlock =

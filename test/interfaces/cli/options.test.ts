@@ -5,6 +5,7 @@ import { describe, expect, test } from '@jest/globals';
 import { readdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { integerType, PATH_TYPE, wordType } from '../../../src/interfaces/cli/option-types.js';
+import { NOTE_TYPE } from '../../../src/features/sessions/commands/session-options.js';
 import { COMMANDS } from '../../../src/interfaces/cli/turnpike-command.js';
 import { put, tempFolder, turnpike } from './fake-io.js';
 
@@ -125,7 +126,7 @@ test.each([
 
 const TYPED = COMMANDS.flatMap((command) =>
   command.options.flatMap((option) => (option.type === undefined ? [] : [{ command, option, name: option.name }])),
-).filter(({ option }) => option.type !== PATH_TYPE);
+).filter(({ option }) => option.type !== PATH_TYPE && option.type !== NOTE_TYPE);
 
 test.each(TYPED.map((typed) => [typed.command.name, typed.name, typed] as const))(
   '%s --%s refuses a text that is no value',

@@ -8,12 +8,8 @@ import { manifestPolicySource } from '../../../src/home/policy/manifest-policy-s
 import { IDEMPOTENCY_KEY } from '../../../src/core/contract/idempotency-key.js';
 import { winstonLog } from '../../../src/system/winston-log.js';
 import type { StepTrace } from '../../../src/core/contract/run/step-trace.js';
-import {
-  mcpService,
-  type McpOptions,
-  createConnection,
-  type McpService,
-} from '../../../src/interfaces/mcp/mcp-service.js';
+import type { McpService } from '../../../src/interfaces/mcp/agent-connection.js';
+import { mcpService, type McpOptions, createConnection } from '../../../src/interfaces/mcp/mcp-service.js';
 import { sdkServer } from '../../../src/interfaces/mcp/sdk-server.js';
 import type { Bench } from '../../fixtures/bench.js';
 import { TEST_CASE } from '../../fixtures/in-one-case.js';

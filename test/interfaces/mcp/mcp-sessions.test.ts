@@ -1,7 +1,7 @@
 // MCP sessions of several tokens on one service: no token can close the sessions of another.
 
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { McpSessions } from '../../../src/interfaces/mcp/mcp-sessions.js';
+import { McpSessions } from '../../../src/interfaces/mcp/serve-http.js';
 import { HttpBench } from '../http/http-harness.js';
 import { openSession, postTo, serviceOn } from './mcp-harness.js';
 

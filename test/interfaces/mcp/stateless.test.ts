@@ -186,14 +186,6 @@ describe('any process on the same store may answer a request', () => {
 describe('D4: a repeated call', () => {
   const write = { path: '/sandbox/a.md', content: 'x' };
 
-  test('with a key gets the same answer from another process, and is executed once', async () => {
-    const [a, b] = [await started(), await started()];
-    const first = await call(a.client, 'write_file', write, 'key-1');
-    expect(first).toMatchObject({ isError: false });
-    expect(await call(b.client, 'write_file', write, 'key-1')).toEqual(first);
-    expect(await traces(bench)).toHaveLength(1);
-  });
-
   test('with a key that reaches two processes at once is executed once', async () => {
     const [a, b] = [await started(), await started()];
     const answers = await Promise.all([a, b, a, b].map(({ client }) => call(client, 'write_file', write, 'key-1')));

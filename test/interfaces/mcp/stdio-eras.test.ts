@@ -2,8 +2,7 @@
 
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { PassThrough } from 'node:stream';
-import type { StdioEnding } from '../../../src/interfaces/mcp/line-transport.js';
-import { serveStdio } from '../../../src/interfaces/mcp/serve-stdio.js';
+import { type StdioEnding, serveStdio } from '../../../src/interfaces/mcp/serve-stdio.js';
 import { splitLines } from '../../../src/host/control/split-lines.js';
 import { Bench } from '../../fixtures/bench.js';
 import { serviceOn, traces } from './mcp-harness.js';

@@ -10,13 +10,12 @@ import { ActionNotExecutedError } from '../../../core/errors.js';
 import { requireCapability } from '../../../engine/ports/effects/capability.js';
 import type { CommandRunner } from '../../../engine/ports/effects/command-runner.js';
 import type { Log } from '../../../engine/ports/log.js';
-import type { Review, Reviewer, ReviewOrder } from './reviewer.js';
 import type { Secrets } from '../../../core/contract/secrets.js';
 import { REVIEW_PHASE, RUN_VERIFICATION } from '../rules/checks.js';
 import { evidenceChecksum } from '../rules/step-proof.js';
 import { commandHash } from '../rules/receipt.js';
 import type { BoundedCalls } from '../../../runtime/effects/bounded-calls.js';
-import { callbackReviewer, type ReviewCallback, commandReviewer } from './reviewers.js';
+import { reviewByCallback, reviewByCommand, type Review, type ReviewCallback, type ReviewOrder } from './run-review.js';
 import { runSpecCommand, truncateOutput } from './run-spec-command.js';
 
 /** Limit of recorded output of a verification, which may print 8 times as much. */
@@ -144,22 +143,24 @@ export class CheckEffects {
 
   async #review(effect: Effect, args: ReviewArgs, signal: AbortSignal): Promise<EffectResult> {
     const { gate_attempt_id, step_id, phase_id, session_id } = args;
-    const review = await this.#reviewerFor(effect, args).review(orderOf(effect, args), signal);
+    const review = await this.#reviewBy(effect, args, signal);
     const evidence = { gate_attempt_id, step_id, phase_id, verdict: review.verdict };
     const checksum = evidenceChecksum(this.#parts.secrets, session_id, evidence);
     return { status: 'done', result: { ...evidence, ...toJsonReview(review), checksum } };
   }
 
-  #reviewerFor({ case_id, run_id, idempotency_key }: Effect, args: ReviewArgs): Reviewer {
+  async #reviewBy(effect: Effect, args: ReviewArgs, signal: AbortSignal): Promise<Review> {
     const { commands, review, calls } = this.#parts;
+    const { case_id, run_id, idempotency_key } = effect;
     const { reviewer, command: argv, cwd, timeout_ms } = args;
+    const task = { order: orderOf(effect, args), signal, timeout_ms };
     if (reviewer === 'callback') {
       if (review === null) throw new ActionNotExecutedError('the service has no reviewer', { retryable: false });
-      return callbackReviewer(calls, review, { run_id, case_id, idempotency_key, timeout_ms });
+      return reviewByCallback(calls, review, { run_id, case_id, idempotency_key }, task);
     }
     if (argv === null || case_id === null)
       throw new ActionNotExecutedError('no command to review with', { retryable: false });
-    return commandReviewer(commands, { argv, case_id, cwd, timeout_ms });
+    return reviewByCommand(commands, { argv, case_id, cwd }, task);
   }
 }
 

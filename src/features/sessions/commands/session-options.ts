@@ -1,39 +1,48 @@
-// Shared by the session commands: the caller, the session, and the input of reports and specs.
+// Shared by the session commands: the caller, the session, and the input of reports and specs. Also the options of
+// `turnpike mcp` and `turnpike serve` for the sessions of their agents.
 
+import { isUtf8 } from 'node:buffer';
+import { isJsonObject, type JsonObject } from '../../../core/contract/json.js';
+import { findTextProblem, type TextRule } from '../../../core/contract/text-rule.js';
 import { usageError } from '../../../core/errors.js';
 import { omitUndefined } from '../../../core/omit-undefined.js';
-import { OVERRIDE_REASONS, SESSION_ROLES, type OverrideReason, type SessionRole } from '../contract/session.js';
+import type { AddedToolOptions } from '../../../runtime/host-feature.js';
+import { ContentReader } from '../../../runtime/content/content-reader.js';
+import { systemClock } from '../../../system/system-clock.js';
+import { quoteArgument } from '../../../interfaces/cli/arguments.js';
+import type {
+  CliCommand,
+  CommandArguments,
+  CommandOption,
+  ExitCode,
+  OptionValues,
+  ToolCommandOptions,
+} from '../../../interfaces/cli/command.js';
+import { withHomeAccess, type HomeAccess } from '../../../interfaces/cli/home-access.js';
+import type { Io } from '../../../interfaces/cli/io.js';
+import { PATH_TYPE, wordType, type OptionType } from '../../../interfaces/cli/option-types.js';
+import { withLedger } from '../../../interfaces/cli/options/folders.js';
+import { parseJsonArgument } from '../../../interfaces/cli/options/json-argument.js';
+import { readBeginning } from '../../../interfaces/cli/payloads.js';
+import { progressFor } from '../../../interfaces/cli/progress-bar.js';
+import { countText, createPainter, table } from '../../../interfaces/cli/text/terminal.js';
 import type { SessionAnswer } from '../contract/session-answer.js';
 import { SpecId, SPEC_BYTES_MAX, type SessionSpec } from '../contract/session-spec.js';
-import { findTextProblem, type TextRule, type TextSchema } from '../../../core/contract/text-rule.js';
-import { effectiveStatus } from '../rules/agent-activity.js';
+import { POSTURES, SESSION_ROLES, type SessionRole } from '../contract/session.js';
+import { redactAnswer } from '../redact-session.js';
 import { rejectionWithoutSession } from '../rules/command-answer.js';
 import type { SessionState } from '../rules/session-state.js';
-import { systemClock } from '../../../system/system-clock.js';
-import { ContentReader } from '../../../runtime/content/content-reader.js';
-import { redactAnswer } from '../redact-session.js';
-import { loadCommittedSession, listCommittedSessions } from '../session-reader.js';
 import {
+  callOperation,
   SESSION_OPERATIONS,
   type RequestOf,
   type SessionOperation,
   type SessionOperationName,
 } from '../session-operations.js';
-import type { OverrideRequest, SessionCaller, SessionSummary } from '../sessions.js';
-import { quoteArgument, commandUsageError } from '../../../interfaces/cli/arguments.js';
-import type { CommandArguments, CliCommand, ExitCode, CommandOption } from '../../../interfaces/cli/command.js';
-import { withLedger } from '../../../interfaces/cli/options/folders.js';
-import { withHomeAccess, type HomeAccess } from '../../../interfaces/cli/home-access.js';
-import { progressFor } from '../../../interfaces/cli/progress-bar.js';
-import { type Io } from '../../../interfaces/cli/io.js';
-import { requireOption } from '../../../interfaces/cli/options/person-options.js';
-import { sessionRows, printAnswer } from './session-text.js';
-import { countText, createPainter, table } from '../../../interfaces/cli/text/terminal.js';
-import { isUtf8 } from 'node:buffer';
-import { isJsonObject, type JsonObject } from '../../../core/contract/json.js';
+import { listCommittedSessions, loadCommittedSession, toSummary } from '../session-reader.js';
+import type { SessionCaller, SessionSummary } from '../sessions.js';
 import { readSpec } from '../spec/read-spec.js';
-import { parseJsonArgument } from '../../../interfaces/cli/options/json-argument.js';
-import { readBeginning } from '../../../interfaces/cli/payloads.js';
+import { printAnswer, sessionRows } from './session-text.js';
 
 /** Loop commands act as an agent, all others as a person, unless `--role` says otherwise. */
 type CommandRole = SessionOperation['role'];
@@ -44,104 +53,107 @@ const ACTORS: Readonly<Record<SessionRole, string>> = {
   observer: 'observer',
 };
 
-export const callerOptions = (defaultRole: CommandRole): readonly CommandOption[] => [
-  {
-    name: 'actor',
-    value: 'NAME',
-    help: `your name, for the audit; 3 to 120 characters (default ${ACTORS[defaultRole]})`,
-  },
-  {
-    name: 'role',
-    value: 'ROLE',
-    help: `your role: ${SESSION_ROLES.join(', ')} (default ${defaultRole})`,
-  },
-];
+export const callerOptions = (defaultRole: CommandRole) =>
+  [
+    {
+      name: 'actor',
+      value: 'NAME',
+      help: `your name, for the audit; 3 to 120 characters (default ${ACTORS[defaultRole]})`,
+    },
+    {
+      name: 'role',
+      value: 'ROLE',
+      type: wordType(SESSION_ROLES),
+      help: `your role: ${SESSION_ROLES.join(', ')} (default ${defaultRole})`,
+    },
+  ] as const satisfies readonly CommandOption[];
+type CallerValues = OptionValues<ReturnType<typeof callerOptions>>;
 
-/** The reason for an override of the rules. */
-export const OVERRIDE_OPTIONS: readonly CommandOption[] = [
-  { name: 'reason', value: 'CODE', required: true, help: `the reason: ${OVERRIDE_REASONS.join(', ')}` },
-  { name: 'detail', value: 'TEXT', help: 'details of the reason, for the audit; up to 400 characters' },
-];
-
-/** The value of an option that takes one of these names. @throws UsageError for another one */
-export function parseChoice<T extends string>(
-  command: CliCommand,
-  args: CommandArguments,
-  name: string,
-  known: readonly T[],
-): T | undefined {
-  const text = args.text(name);
-  const found = known.find((one) => one === text);
-  if (text === undefined || found !== undefined) return found;
-  throw commandUsageError(command, `--${name} takes ${known.join(', ')}, not ${quoteArgument(text)}`);
-}
-
-/** @throws UsageError for an unknown role */
-export function parseCaller(command: CliCommand, args: CommandArguments, defaultRole: CommandRole): SessionCaller {
-  const role = parseChoice(command, args, 'role', SESSION_ROLES) ?? defaultRole;
-  return { actor: args.text('actor') ?? ACTORS[role], role };
-}
-
-export function parseOverride(command: CliCommand, args: CommandArguments): OverrideRequest {
-  const text = requireOption(command, args, 'reason');
-  const reason_code: OverrideReason | undefined = OVERRIDE_REASONS.find((known) => known === text);
-  if (reason_code === undefined) {
-    throw commandUsageError(command, `--reason takes ${OVERRIDE_REASONS.join(', ')}, not ${quoteArgument(text)}`);
-  }
-  const detail = parseNote(command, args, 'detail');
-  return { reason_code, ...(detail === undefined ? {} : { reason_detail: detail }) };
-}
+export const callerOf = ({ actor, role }: CallerValues, defaultRole: CommandRole): SessionCaller => ({
+  actor: actor ?? ACTORS[role ?? defaultRole],
+  role: role ?? defaultRole,
+});
 
 const NOTE_CHARS_MAX = 400;
 
-/** @throws UsageError for a text that the ledger does not accept */
-export function parseNote(command: CliCommand, args: CommandArguments, name: string): string | undefined {
-  const text = args.text(name);
-  if (text === undefined || (text.length <= NOTE_CHARS_MAX && text.isWellFormed())) return text;
-  throw commandUsageError(command, `--${name} takes up to ${NOTE_CHARS_MAX} characters`);
-}
+/** A text that the ledger accepts as a note. */
+export const NOTE_TYPE: OptionType<string> = {
+  takes: `up to ${NOTE_CHARS_MAX} characters`,
+  parse: (text) => (text.length <= NOTE_CHARS_MAX && text.isWellFormed() ? text : undefined),
+};
 
-/**
- * The number in an option.
- * @throws UsageError for an invalid number
- */
-export function parseNumber(
-  command: CliCommand,
-  args: CommandArguments,
-  name: string,
-  max: number,
-): number | undefined {
-  const text = args.text(name);
-  if (text === undefined) return undefined;
-  if (/^\d{1,15}(?:\.\d{1,6})?$/u.test(text) && Number(text) <= max) return Number(text);
-  throw commandUsageError(command, `--${name} takes a number up to ${max}, not ${quoteArgument(text)}`);
-}
+export const numberType = (max: number): OptionType<number> => ({
+  takes: `a number up to ${max}`,
+  quotes: true,
+  parse: (text) => (/^\d{1,15}(?:\.\d{1,6})?$/u.test(text) && Number(text) <= max ? Number(text) : undefined),
+});
+
+const MCP_OPTIONS = [
+  {
+    name: 'specs',
+    value: 'DIR',
+    type: PATH_TYPE,
+    help: 'a folder of specs that agents may work through, named by their ids',
+  },
+  { name: 'inline-specs', help: 'accept specs from agents; danger: the commands in them are executed' },
+  {
+    name: 'session-role',
+    value: 'ROLE',
+    type: wordType(SESSION_ROLES),
+    help: `the session role of agents (default ${SESSION_ROLES[0]})`,
+  },
+] as const satisfies readonly CommandOption[];
+const POSTURE_OPTION = {
+  name: 'posture',
+  value: 'HOW',
+  type: wordType(POSTURES),
+  help: `the posture of sessions that agents start: ${POSTURES.join(', ')}`,
+} as const satisfies CommandOption;
+
+export const SESSION_TOOL_OPTIONS: ToolCommandOptions = {
+  mcp: { middle: MCP_OPTIONS, end: [POSTURE_OPTION] },
+  serve: [
+    { name: 'specs', value: 'DIR', type: PATH_TYPE, help: 'a folder of specs for new sessions, named by their ids' },
+    { name: 'inline-specs', help: 'accept specs in requests; danger: the commands in them are executed' },
+  ],
+  parse(_command, args): AddedToolOptions {
+    // `serve` has not all of these options.
+    const values = args.values as Partial<OptionValues<[...typeof MCP_OPTIONS, typeof POSTURE_OPTION]>>;
+    const { specs, inlineSpecs = false, sessionRole: role, posture } = values;
+    const settings = posture === undefined ? undefined : { posture };
+    return { sessions: { inlineSpecs, ...omitUndefined({ role, specs, settings }) } };
+  },
+};
 
 /** Passed as the step id if no step is outstanding; the session then reports that. */
 export const NO_STEP = 'none';
 
 const STEP_ID: TextRule = { pattern: '^[A-Za-z0-9_.-]{1,160}$' };
-const SESSION_ID: TextRule = { pattern: '^ses_[A-Za-z0-9]{1,100}$' };
+const ID_RULES = {
+  phase: SpecId,
+  task: SpecId,
+  step: STEP_ID,
+  'gate attempt': STEP_ID,
+  session: { pattern: '^ses_[A-Za-z0-9]{1,100}$' },
+} as const;
 
-function checkId(command: CliCommand, rule: TextSchema, what: string, text: string): string {
-  const problem = findTextProblem(rule, text, `a ${what}`);
+/** @throws UsageError for an invalid id */
+export function parseId(
+  { usageError: createError }: Pick<CommandArguments, 'usageError'>,
+  what: keyof typeof ID_RULES,
+  text: string,
+): string {
+  const problem = findTextProblem(ID_RULES[what], text, `a ${what} id`);
   if (problem === null) return text;
-  throw commandUsageError(command, `${quoteArgument(text)} is not a valid ${what}: it ${problem}`);
-}
-
-/**
- * The id of a phase, task, step or gate attempt.
- * @throws UsageError for an invalid id
- */
-export function parseId(command: CliCommand, what: 'phase' | 'task' | 'step' | 'gate attempt', text: string): string {
-  return checkId(command, what === 'phase' || what === 'task' ? SpecId : STEP_ID, `${what} id`, text);
+  throw createError(`${quoteArgument(text)} is not a valid ${what} id: it ${problem}`);
 }
 
 /** The session id at the start of the operands, if there is one, and the other operands. */
-export function splitOperands(command: CliCommand, { operands }: CommandArguments) {
+export function splitOperands(command: CliCommand, args: CommandArguments) {
+  const { operands } = args;
   const [first = ''] = operands;
   if (operands.length < command.operands.max) return { session: undefined, rest: operands };
-  return { session: checkId(command, SESSION_ID, 'session id', first), rest: operands.slice(1) };
+  return { session: parseId(args, 'session', first), rest: operands.slice(1) };
 }
 
 /** One session and its state as a reader sees it. Null if the ledger has no such session. */
@@ -151,48 +163,49 @@ export interface SessionTarget {
 }
 
 /** A command that requests an operation of one session. */
-interface OperationCommand<Name extends SessionOperationName> extends Pick<CliCommand, 'summary' | 'notes'> {
+interface OperationCommand<Name extends SessionOperationName, Options extends readonly CommandOption[]> extends Pick<
+  CliCommand,
+  'summary' | 'notes'
+> {
   readonly operation: Name;
   /** The word after `session`. Default: the name of the operation. */
   readonly name?: string;
   /** The operands after the session, as the usage line shows them. */
   readonly operands?: readonly string[];
   /** Its options besides those of the caller. */
-  readonly options?: readonly CommandOption[];
+  readonly options?: Options;
   /**
    * Reads the request before the session is looked for. What depends on the session is a function of it.
    * @throws UsageError
    */
-  readonly readRequest: (call: OperationCall) => ReadRequest<RequestOf<Name>> | Promise<ReadRequest<RequestOf<Name>>>;
+  readonly readRequest: (
+    args: CommandArguments<OptionValues<Options>>,
+    io: Io,
+  ) => ReadRequest<RequestOf<Name>> | Promise<ReadRequest<RequestOf<Name>>>;
 }
 
 type ReadRequest<Request> = Request | ((target: SessionTarget) => Request);
-
-interface OperationCall {
-  readonly command: CliCommand;
-  readonly args: CommandArguments;
-  /** The operands after the session. */
-  readonly operands: readonly string[];
-  readonly io: Io;
-}
 
 /** The operand of a command that takes only a session. */
 export const SESSION_OPERAND = { usage: '[SESSION]', min: 0, max: 1 } as const;
 
 /**
  * The command of an operation. It requests the operation and prints the answer; it returns 0 on success, and 1 if the
- * session refused.
+ * session refused. `readRequest` gets the operands after the session.
  */
-export function operationCommand<Name extends SessionOperationName>({
+export function operationCommand<
+  Name extends SessionOperationName,
+  const Options extends readonly CommandOption[] = readonly [],
+>({
   operation: operationName,
   name = operationName,
   summary,
   operands = [],
-  options = [],
+  options,
   notes,
   readRequest,
-}: OperationCommand<Name>): CliCommand {
-  const operation: SessionOperation = SESSION_OPERATIONS[operationName];
+}: OperationCommand<Name, Options>): CliCommand {
+  const { role }: SessionOperation = SESSION_OPERATIONS[operationName];
   const command: CliCommand = {
     name: `session ${name}`,
     access: 'write',
@@ -202,20 +215,21 @@ export function operationCommand<Name extends SessionOperationName>({
       min: operands.length,
       max: operands.length + 1,
     },
-    options: [...options, ...callerOptions(operation.role)],
+    options: [...(options ?? []), ...callerOptions(role)],
     ...omitUndefined({ notes }),
     async run(args, io) {
       const { session, rest } = splitOperands(command, args);
-      const read: ReadRequest<object> = await readRequest({ command, args, operands: rest, io });
-      const caller = parseCaller(command, args, operation.role);
+      // Its options are those of `command`.
+      const { values } = args as CommandArguments<OptionValues<Options> & CallerValues>;
+      const read: ReadRequest<object> = await readRequest({ ...args, values, operands: rest }, io);
+      const caller = callerOf(values, role);
       return withSession(session, args, io, (target) =>
         withHomeAccess(args, io, async (home) => {
           progressFor(args, io).begin({ label: command.name, unit: 'entries', total: null });
           const request = read instanceof Function ? read(target) : read;
-          const requested = operation.call(home.turnpike.sessions, target.session_id, request, caller);
+          const requested = callOperation(home.turnpike.sessions, operationName, target.session_id, request, caller);
           const answer = await releaseOnStop(home, io, requested);
-          const isAgents = operation.role === 'autonomy_runner';
-          return printAnswer(isAgents ? answer : await redactFor(answer, args, io), args, io);
+          return printAnswer(role === 'autonomy_runner' ? answer : await redactFor(answer, args, io), args, io);
         }),
       );
     },
@@ -271,7 +285,7 @@ export async function withSession(
   await io.stderr.writeLine(
     `AMBIGUOUS_ACTIVE_SESSION: ${countText(active.length, 'session')} are active: name one of them`,
   );
-  await io.stderr.write(table(sessionRows(active.map(toSessionSummary)), createPainter(false)));
+  await io.stderr.write(table(sessionRows(active.map(toPresentSummary)), createPainter(false)));
   return 2;
 }
 
@@ -288,12 +302,8 @@ export const listSessions = (
   });
 
 /** The present state of a session as one line. */
-export function toSessionSummary(state: SessionState): SessionSummary {
-  const { session_id, spec, status, created_at } = state;
-  const now = new Date(systemClock().now()).toISOString();
-  const effective_status = effectiveStatus(state, now);
-  return { session_id, spec_id: spec.id, status, effective_status, created_at_utc: created_at };
-}
+export const toPresentSummary = (state: SessionState): SessionSummary =>
+  toSummary(state, new Date(systemClock().now()).toISOString());
 
 /** Twice the limit of a session, because the input may contain white space. */
 const REPORT_BYTES_MAX = 262_144;

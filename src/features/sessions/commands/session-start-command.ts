@@ -4,11 +4,17 @@ import { EXPOSURES } from '../../../core/contract/run/response.js';
 import { omitUndefined } from '../../../core/omit-undefined.js';
 import type { StartSessionOptions } from '../sessions.js';
 import { parseScope } from '../../../interfaces/cli/agent-command.js';
-import { quoteArgument, commandUsageError } from '../../../interfaces/cli/arguments.js';
-import type { CommandArguments, CliCommand, CommandOption } from '../../../interfaces/cli/command.js';
+import { quoteArgument } from '../../../interfaces/cli/arguments.js';
+import {
+  defineCommand,
+  type ArgumentsOf,
+  type CommandArguments,
+  type CommandOption,
+} from '../../../interfaces/cli/command.js';
+import { wordType } from '../../../interfaces/cli/option-types.js';
 import { withHomeAccess } from '../../../interfaces/cli/home-access.js';
 import { CASE_DEFAULT, CASE_HELP } from '../../../interfaces/cli/options/case-default.js';
-import { callerOptions, parseCaller, parseChoice, readSpecFromStdin } from './session-options.js';
+import { callerOf, callerOptions, readSpecFromStdin } from './session-options.js';
 import { printAnswer } from './session-text.js';
 
 type SwitchKey =
@@ -31,16 +37,26 @@ const SWITCHES: readonly { readonly name: string; readonly key: SwitchKey; reado
   },
 ];
 
-const OPTIONS: readonly CommandOption[] = [
+const OPTIONS = [
   { name: 'case', value: 'ID', help: CASE_HELP },
   { name: 'agent', value: 'NAME', help: 'the name of the agent, for the audit (default agent)' },
   { name: 'agent-role', value: 'ID', help: 'the role of the agent runs (default SANDBOX_AGENT)' },
   { name: 'lane', value: 'ID', help: 'the lane of tasks that name no lane (default SANDBOX_FILES)' },
   { name: 'scope', value: 'K=V', multiple: true, help: 'a scope field that a lane requires; may be repeated' },
-  { name: 'exposure', value: 'HOW', help: `${EXPOSURES.join(' or ')}: show less in responses than the policy allows` },
+  {
+    name: 'exposure',
+    value: 'HOW',
+    type: wordType(EXPOSURES),
+    help: `${EXPOSURES.join(' or ')}: show less in responses than the policy allows`,
+  },
   { name: 'correlation', value: 'ID', help: 'the correlation id of all runs of the session (default: a new id)' },
-  { name: 'posture', value: 'HOW', help: `${POSTURES.join(', ')} (default supervised)` },
-  { name: 'gate-policy', value: 'HOW', help: `${GATE_POLICIES.join(', ')} (default: that of the posture)` },
+  { name: 'posture', value: 'HOW', type: wordType(POSTURES), help: `${POSTURES.join(', ')} (default supervised)` },
+  {
+    name: 'gate-policy',
+    value: 'HOW',
+    type: wordType(GATE_POLICIES),
+    help: `${GATE_POLICIES.join(', ')} (default: that of the posture)`,
+  },
   { name: 'limit', value: 'NAME=N', multiple: true, help: 'a limit of the session; may be repeated' },
   ...SWITCHES.flatMap(({ name, help }) => [
     { name, help },
@@ -52,10 +68,10 @@ const OPTIONS: readonly CommandOption[] = [
     help: 'return the existing session if it was started with this key and spec',
   },
   { name: 'force', help: 'end the existing session of the spec first' },
-];
+] as const satisfies readonly CommandOption[];
 
 /** `turnpike session start`: starts a session that works through a spec (S3). */
-export const sessionStart: CliCommand = {
+export const sessionStart = defineCommand({
   name: 'session start',
   access: 'write',
   summary: 'Start a session that works through a spec, one step at a time',
@@ -67,58 +83,48 @@ export const sessionStart: CliCommand = {
     ...wrapWords(Object.keys(SESSION_LIMITS)),
   ],
   async run(args, io) {
-    const caller = parseCaller(sessionStart, args, 'maintainer');
     const options = parseStartOptions(args);
     const [name = ''] = args.operands;
     const spec = name === '-' ? await readSpecFromStdin(io) : resolve(io.cwd, name);
+    const by = callerOf(args.values, 'maintainer');
     return withHomeAccess(args, io, async (home) =>
-      printAnswer(await home.turnpike.sessions.start({ ...options, spec, by: caller }), args, io),
+      printAnswer(await home.turnpike.sessions.start({ ...options, spec, by }), args, io),
     );
   },
-};
+});
 
-function parseStartOptions(args: CommandArguments): Omit<StartSessionOptions, 'spec' | 'by'> {
-  const scope = parseScope(args, args.list('scope'));
-  const limits = parseLimits(args.list('limit'));
+function parseStartOptions(args: ArgumentsOf<typeof OPTIONS>): Omit<StartSessionOptions, 'spec' | 'by'> {
+  const { agent, agentRole, lane, correlation, idempotencyKey, exposure, posture, gatePolicy, force } = args.values;
+  const scope = parseScope(args, args.values.scope) ?? undefined;
+  const limits = parseLimits(args);
   return {
-    case: args.text('case') ?? CASE_DEFAULT,
-    ...omitUndefined({
-      actor: args.text('agent'),
-      agentRole: args.text('agent-role'),
-      lane: args.text('lane'),
-      correlation: args.text('correlation'),
-      idempotencyKey: args.text('idempotency-key'),
-      exposure: parseChoice(sessionStart, args, 'exposure', EXPOSURES),
-      posture: parseChoice(sessionStart, args, 'posture', POSTURES),
-      gatePolicy: parseChoice(sessionStart, args, 'gate-policy', GATE_POLICIES),
-      scope: scope ?? undefined,
-      limits: limits ?? undefined,
-    }),
+    case: args.values.case ?? CASE_DEFAULT,
+    ...omitUndefined({ actor: agent, agentRole, lane, correlation, idempotencyKey }),
+    ...omitUndefined({ exposure, posture, gatePolicy, scope, limits }),
     ...parseSwitches(args),
-    ...(args.flag('force') ? { force: true } : {}),
+    force,
   };
 }
 
 function parseSwitches(args: CommandArguments): Partial<Record<SwitchKey, boolean>> {
   const set = SWITCHES.flatMap(({ name, key }) => {
     const [on, off] = [args.flag(name), args.flag(`no-${name}`)];
-    if (on && off) throw commandUsageError(sessionStart, `--${name} and --no-${name} contradict each other`);
+    if (on && off) throw args.usageError(`--${name} and --no-${name} contradict each other`);
     return on || off ? [[key, on] as const] : [];
   });
   return Object.fromEntries(set);
 }
 
 /** Limits in the form `name=number`. The session checks their ranges. */
-function parseLimits(pairs: readonly string[]): Partial<SessionLimits> | null {
+function parseLimits(args: ArgumentsOf<typeof OPTIONS>): Partial<SessionLimits> | undefined {
   const limits = new Map<string, number>();
-  for (const pair of pairs) {
+  for (const pair of args.values.limit) {
     const [, name = '', digits = ''] = /^(\w{1,80})=(\d{1,9})$/u.exec(pair) ?? [];
-    if (!Object.hasOwn(SESSION_LIMITS, name))
-      throw commandUsageError(sessionStart, `--limit takes NAME=N, not ${quoteArgument(pair)}`);
-    if (limits.has(name)) throw commandUsageError(sessionStart, `--limit gives ${quoteArgument(name)} twice`);
+    if (!Object.hasOwn(SESSION_LIMITS, name)) throw args.usageError(`--limit takes NAME=N, not ${quoteArgument(pair)}`);
+    if (limits.has(name)) throw args.usageError(`--limit gives ${quoteArgument(name)} twice`);
     limits.set(name, Number(digits));
   }
-  return limits.size === 0 ? null : Object.fromEntries(limits);
+  return limits.size === 0 ? undefined : Object.fromEntries(limits);
 }
 
 /** Fills lines with words up to their width. */

@@ -7,7 +7,8 @@ import type { SessionSummary, TaskDetails } from '../sessions.js';
 import { activePhase, summarizeGates } from '../rules/task-progress.js';
 import { loopSignal, recommendedActions } from '../rules/loop-signal.js';
 import type { SessionState } from '../rules/session-state.js';
-import type { CommandArguments, ExitCode } from '../../../interfaces/cli/command.js';
+import type {} from '../tree/session-of.js';
+import type { CommandArguments, ExitCode, StateTable } from '../../../interfaces/cli/command.js';
 import type { Io } from '../../../interfaces/cli/io.js';
 import {
   escapeText,
@@ -182,3 +183,16 @@ const indentBlock = (text: string, mark = ''): string =>
     .split('\n')
     .map((line) => `  ${mark}${escapeText(line)}`.trimEnd())
     .join('\n')}\n`;
+
+/** The sessions in the output of `turnpike replay --until`. */
+export const SESSION_TABLE: StateTable = {
+  head: ['session', 'status', 'why', 'outstanding step', 'tasks done'],
+  rows: ({ sessions }) =>
+    sessions.map(({ session_id, status, pause_reason, failure_reason, outstanding, tasks_done }) => [
+      session_id,
+      status,
+      pause_reason ?? failure_reason ?? '-',
+      outstanding === null ? '-' : `${outstanding.step_id} (${outstanding.type})`,
+      String(tasks_done),
+    ]),
+};

@@ -9,11 +9,13 @@ import { denyActivation } from '../rules/resume.js';
 import type { SessionState } from '../rules/session-state.js';
 import type { CommandContext, RunOrder, Turn } from '../rules/turn-builder.js';
 import { withRefs } from '../../../../machines/run.js';
-import { packetRef, specRef } from './session-artifacts.js';
 import type { Emission } from '../../../../machines/emission.js';
 import type { HighRiskAction } from '../../../../machines/high-risk-run.js';
 import { CHECK_TOOLS } from '../rules/checks.js';
 import type { OrchestratorEvent, OrchestratorInput } from '../../../../machines/orchestrator.js';
+import { sha256 } from '../../../core/contract/hash.js';
+import type { NextStep } from '../contract/session-answer.js';
+import type { SessionSpec } from '../contract/session-spec.js';
 
 /** The actor of everything that the platform does on its own. */
 export const PLATFORM = { actor: { actor_type: 'system', actor_id: 'turnpike' }, role: 'maintainer' } as const;
@@ -136,4 +138,31 @@ function sendOrder(
     case 'close_activation':
       enqueuer.sendTo(order.activation, { type: 'CLOSE', reason: order.reason });
   }
+}
+
+const specs = new WeakMap<SessionSpec, ArtifactRef>();
+
+/**
+ * A reference to the session's current spec, by the hash of its canonical JSON. A spec may be large, so it is hashed
+ * once.
+ */
+function specRef(spec: SessionSpec, case_id: string | null): ArtifactRef {
+  const ref = specs.get(spec) ?? refOf('session_spec', canonicalJson(spec), case_id);
+  specs.set(spec, ref);
+  return ref;
+}
+
+/**
+ * A reference to the step for which an agent run was started, by the hash of its canonical JSON without the proof. The
+ * step is derived from the spec, so the packet itself is not stored.
+ */
+const packetRef = (step: NextStep, spec: SessionSpec, case_id: string | null): ArtifactRef => ({
+  ...refOf('step_packet', canonicalJson(step), case_id),
+  lineage: { derived_from: [specRef(spec, case_id).artifact_id], transformation: 'step of the session' },
+});
+
+function refOf(artifact_kind: string, text: string, case_id: string | null): ArtifactRef {
+  const hash_sha256 = sha256(text);
+  const ref = { artifact_id: `sha256:${hash_sha256}`, artifact_kind, hash_sha256, byte_size: Buffer.byteLength(text) };
+  return case_id === null ? { ...ref, scope: 'system' } : { ...ref, scope: 'case', case_id };
 }

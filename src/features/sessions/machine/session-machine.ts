@@ -14,9 +14,8 @@
 
 import { assign, emit, enqueueActions, setup } from 'xstate';
 import type { ArtifactRef } from '../../../core/contract/artifact-ref.js';
-import type { OpenSessionInput } from '../contract/session-input.js';
+import type { OpenSessionInput, SessionCommand } from '../contract/session-records.js';
 import type { OverlayFact } from '../../../core/contract/policy/overlay.js';
-import type { SessionCommand } from '../contract/session-command.js';
 import type { SessionStatus } from '../contract/session.js';
 import type { SessionSpec } from '../contract/session-spec.js';
 import type { RunContext } from '../../../core/contract/run/run-context.js';

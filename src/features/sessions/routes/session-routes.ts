@@ -7,7 +7,7 @@ import { SESSION_ROLES } from '../contract/session.js';
 import { closed } from '../../../core/contract/shapes.js';
 import type { Principal } from '../../../engine/ports/token-book.js';
 import { rejectionWithoutSession } from '../rules/command-answer.js';
-import { Id, SESSION_OPERATIONS, sessionOperations } from '../session-operations.js';
+import { callOperation, Id, SESSION_OPERATIONS, sessionOperations } from '../session-operations.js';
 import { SessionOutput, TaskArguments, TaskOutput } from '../tools/session-tool-schemas.js';
 import {
   answerRefusals,
@@ -52,7 +52,7 @@ const operationRoute = ([name, operation]: (typeof sessionOperations)[number], s
     responses: SESSION_RESPONSES,
     handle: ({ principal, params: { session_id }, body }, service) =>
       withSessionTools(principal, service, ({ sessions, caller }) => {
-        const answer = operation.call(sessions, session_id, body, caller);
+        const answer = callOperation(sessions, name, session_id, body, caller);
         return operation.role === 'autonomy_runner' ? answerRefusals(answer) : answer;
       }),
   });

@@ -3,8 +3,14 @@
 
 import type { ArtifactRef } from '../../../core/contract/artifact-ref.js';
 import type { JsonObject } from '../../../core/contract/json.js';
-import type { CommandOf, SessionCommand, SessionCommandName } from '../contract/session-command.js';
-import { SESSION_ROLES, type PauseReason, type SessionRole, type SessionStatus } from '../contract/session.js';
+import type { CommandOf, SessionCommand, SessionCommandName } from '../contract/session-records.js';
+import {
+  SESSION_ROLES,
+  SESSION_STATUSES,
+  type PauseReason,
+  type SessionRole,
+  type SessionStatus,
+} from '../contract/session.js';
 import type { SessionErrorCode } from '../contract/session-answer.js';
 import { sessionAnswer, rejectionAnswer } from './command-answer.js';
 import { startReview, startVerification } from './checks.js';
@@ -17,27 +23,27 @@ import { activationId, type SessionState } from './session-state.js';
 import { notRunningAnswer, applyNextCommand } from './apply-next.js';
 import { TurnBuilder, type CommandContext, type Turn } from './turn-builder.js';
 
-interface CommandRule {
+interface CommandRule<Name extends SessionCommandName> {
   readonly roles: readonly SessionRole[];
   readonly statuses: readonly SessionStatus[];
+  readonly apply: (state: SessionState, command: CommandOf<Name>, context: CommandContext) => Turn;
 }
 
 const LOOP_ROLES = ['autonomy_runner', 'maintainer'] as const;
 const PERSON_ROLES = ['maintainer'] as const;
-/** `next` and `replay` report the state, whatever it is. */
-const ANY_STATUS = ['running', 'paused', 'completed', 'failed', 'ended'] as const;
 
-export const COMMAND_RULES: Readonly<Record<SessionCommandName, CommandRule>> = {
-  next: { roles: LOOP_ROLES, statuses: ANY_STATUS },
-  replay: { roles: LOOP_ROLES, statuses: ANY_STATUS },
-  heartbeat: { roles: LOOP_ROLES, statuses: ['running'] },
-  verify: { roles: LOOP_ROLES, statuses: ['running'] },
-  review: { roles: LOOP_ROLES, statuses: ['running'] },
-  pause: { roles: PERSON_ROLES, statuses: ['running'] },
-  resume: { roles: LOOP_ROLES, statuses: ['paused', 'failed'] },
-  rebase: { roles: PERSON_ROLES, statuses: ['paused', 'failed'] },
-  waive: { roles: PERSON_ROLES, statuses: ['running', 'paused'] },
-  end: { roles: PERSON_ROLES, statuses: ['running', 'paused', 'failed'] },
+export const COMMAND_RULES: { readonly [Name in SessionCommandName]: CommandRule<Name> } = {
+  // `next` and `replay` report the state, whatever it is.
+  next: { roles: LOOP_ROLES, statuses: SESSION_STATUSES, apply: applyNextCommand },
+  replay: { roles: LOOP_ROLES, statuses: SESSION_STATUSES, apply: replay },
+  heartbeat: { roles: LOOP_ROLES, statuses: ['running'], apply: heartbeat },
+  verify: { roles: LOOP_ROLES, statuses: ['running'], apply: startVerification },
+  review: { roles: LOOP_ROLES, statuses: ['running'], apply: startReview },
+  pause: { roles: PERSON_ROLES, statuses: ['running'], apply: pause },
+  resume: { roles: LOOP_ROLES, statuses: ['paused', 'failed'], apply: resume },
+  rebase: { roles: PERSON_ROLES, statuses: ['paused', 'failed'], apply: rebaseSession },
+  waive: { roles: PERSON_ROLES, statuses: ['running', 'paused'], apply: waive },
+  end: { roles: PERSON_ROLES, statuses: ['running', 'paused', 'failed'], apply: end },
 };
 
 /** Pauses that end without a decision by a person. For any other pause, a maintainer must resume the session. */
@@ -53,7 +59,7 @@ const RUNNER_RESUMABLE: ReadonlySet<PauseReason> = new Set([
 export const toSessionRole = (role: string): SessionRole => SESSION_ROLES.find((known) => known === role) ?? 'observer';
 
 /** Why a session rejects this command from this role now; null if it accepts it. */
-export function commandRejection(
+function commandRejection(
   { status, pause_reason }: Pick<SessionState, 'status' | 'pause_reason'>,
   command: SessionCommandName,
   role: SessionRole,
@@ -71,34 +77,13 @@ export function commandRejection(
  */
 export function applyCommand(state: SessionState, command: SessionCommand, context: CommandContext): Turn {
   const rejection = commandRejection(state, command.name, context.role);
-  if (rejection !== null)
-    return new TurnBuilder(state, context).buildUnchanged(rejectionAnswer(state, rejection, [command.name]));
-  switch (command.name) {
-    case 'next':
-      return applyNextCommand(state, command, context);
-    case 'replay':
-      return replay(state, context);
-    case 'heartbeat':
-      return heartbeat(state, command, context);
-    case 'verify':
-      return startVerification(state, command, context);
-    case 'review':
-      return startReview(state, command, context);
-    case 'pause':
-      return pause(state, context);
-    case 'resume':
-      return resume(state, command, context);
-    case 'rebase':
-      return rebaseSession(state, command, context);
-    case 'waive':
-      return waive(state, command, context);
-    case 'end':
-      return end(state, command, context);
-  }
+  if (rejection !== null) return new TurnBuilder(state, context).reject(rejection, [command.name]);
+  // The rule of a command has its type.
+  return COMMAND_RULES[command.name].apply(state, command as never, context);
 }
 
 /** Repeats the outstanding step as issued, for an agent that has lost it. */
-function replay(state: SessionState, context: CommandContext): Turn {
+function replay(state: SessionState, _command: CommandOf<'replay'>, context: CommandContext): Turn {
   const turn = new TurnBuilder(state, context);
   if (state.status !== 'running') return turn.buildUnchanged(notRunningAnswer(state));
   return turn.buildUnchanged(
@@ -120,7 +105,7 @@ function heartbeat(state: SessionState, command: CommandOf<'heartbeat'>, context
 }
 
 /** Pauses the session as by a person, whatever the reason. An outstanding step stays outstanding. */
-function pause(state: SessionState, context: CommandContext): Turn {
+function pause(state: SessionState, _command: CommandOf<'pause'>, context: CommandContext): Turn {
   const turn = new TurnBuilder(state, context);
   enterPause(turn, 'user', state.outstanding?.step.phase_id ?? null);
   return turn.build(sessionAnswer(turn.state));
@@ -130,11 +115,9 @@ function waive(state: SessionState, command: CommandOf<'waive'>, context: Comman
   const turn = new TurnBuilder(state, context);
   const { phase_id, reason_code, reason_detail, note_ref } = command;
   const phase = findPhase(state, phase_id);
-  if (!state.settings.allow_gate_waiver)
-    return turn.buildUnchanged(rejectionAnswer(state, 'AUTHORIZATION', ['allow_gate_waiver']));
-  if (phase?.gate === undefined) return turn.buildUnchanged(rejectionAnswer(state, 'NOT_FOUND', ['phase_id']));
-  if (hasSatisfiedGate(state, phase))
-    return turn.buildUnchanged(rejectionAnswer(state, 'INVALID_STATE_TRANSITION', ['phase_id']));
+  if (!state.settings.allow_gate_waiver) return turn.reject('AUTHORIZATION', ['allow_gate_waiver']);
+  if (phase?.gate === undefined) return turn.reject('NOT_FOUND', ['phase_id']);
+  if (hasSatisfiedGate(state, phase)) return turn.reject('INVALID_STATE_TRANSITION', ['phase_id']);
   const waiver = { reason_code, reason_detail, at: context.time, by: context.actor.actor_id };
   turn.set({ gates: { ...state.gates, [phase_id]: { ...gateOf(state, phase), status: 'waived', waiver } } });
   if (state.ack?.phase_id === phase_id) turn.set({ ack: null });

@@ -1,17 +1,16 @@
 // `next`: judges and records the report, and finds the next action. One command is one transaction: it consumes the
 // proof, counts the outcome and issues the next step together, or does none of it (C64).
 
-import type { CommandOf } from '../contract/session-command.js';
+import type { CommandOf } from '../contract/session-records.js';
 import type { SessionAnswer } from '../contract/session-answer.js';
+import type { GateEvidence } from '../contract/session.js';
 import { type JsonObject, canonicalJson } from '../../../core/contract/json.js';
 import { sessionAnswer, rejectionAnswer } from './command-answer.js';
-import { gateRecord, isPassingVerdict, reopenGate, countFailedCycle } from './gate.js';
 import { stepEventFields, countFailedAttempt, createPauseStep, applyNextAction } from './issue-step.js';
 import { updateContext, heartbeatStatus, isStepStale } from './agent-activity.js';
 import { findNextAction, type InitialConditions } from './next-action.js';
-import { findPhase } from './task-progress.js';
-import type { StepReport } from '../contract/session-report.js';
-import { judgeReport, type ReportRejection } from './judge-report.js';
+import { findPhase, isPassingVerdict, reopenGate } from './task-progress.js';
+import { judgeReport, type ReportRejection, type StepReport } from './judge-report.js';
 import { mergeChangedFiles } from './review-order.js';
 import {
   activationId,
@@ -34,14 +33,14 @@ export function applyNextCommand(state: SessionState, command: NextStepCommand, 
   if (repeated !== null) return turn.buildUnchanged(repeated);
   // The step stays outstanding, and its report counts after a resume.
   if (state.status === 'paused' && context.report !== null)
-    return turn.buildUnchanged(rejectionAnswer(state, 'INVALID_STATE_TRANSITION', ['last_step_result']));
+    return turn.reject('INVALID_STATE_TRANSITION', ['last_step_result']);
   if (state.status !== 'running') return turn.buildUnchanged(notRunningAnswer(state));
   if (state.outstanding === null) {
     // No step is outstanding, so a report can only be an old one, or absent.
     if (context.report !== null) return rejectReport(turn, null, strayReportRejection(state, command, context));
     return advanceSession(turn, command, context, readInitialConditions(state, command, context.time), 0);
   }
-  if (context.report === null) return turn.buildUnchanged(rejectionAnswer(state, 'STEP_RESULT_REQUIRED'));
+  if (context.report === null) return turn.reject('STEP_RESULT_REQUIRED');
   return applyReport(turn, state.outstanding, context.report, command, context);
 }
 
@@ -220,14 +219,15 @@ export function recordGateResult(
   phase_id: string,
   passed: boolean,
   time: string,
-  evidence: Parameters<typeof gateRecord>[1],
+  { gate_attempt_id, verdict }: Pick<GateEvidence, 'verdict' | 'gate_attempt_id'>,
 ): void {
-  const record = gateRecord(passed ? 'passed' : 'failed', evidence, time);
+  const { gates, cycles } = turn.state;
+  const status = passed ? 'passed' : 'failed';
+  const count = cycles.phase_id === phase_id ? cycles.count + 1 : 1;
   turn.set({
-    gates: { ...turn.state.gates, [phase_id]: record },
-    ...(passed ? { evidence: null } : { cycles: countFailedCycle(turn.state, phase_id) }),
+    gates: { ...gates, [phase_id]: { status, verdict, gate_attempt_id, evaluated_at: time, waiver: null } },
+    ...(passed ? { evidence: null } : { cycles: { phase_id, count } }),
   });
-  const { gate_attempt_id, verdict } = evidence;
   turn.recordEvent(passed ? 'gate_passed' : 'gate_failed', { phase_id }, { gate_attempt_id, verdict });
 }
 

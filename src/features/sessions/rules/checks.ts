@@ -1,7 +1,7 @@
 // Verifications and reviews: the platform runs them itself, and binds each result to the step that it was made for
 // (C68, C70).
 
-import type { CommandOf } from '../contract/session-command.js';
+import type { CommandOf } from '../contract/session-records.js';
 import {
   GATE_FINDINGS_MAX,
   GATE_VERDICTS,
@@ -15,9 +15,8 @@ import { isVerifyTask, VERIFY_CWD, VERIFY_TIMEOUT_SECONDS } from '../contract/se
 import type { SessionAnswer } from '../contract/session-answer.js';
 import { isConforming } from '../../../core/contract/validators.js';
 import { sessionAnswer, rejectionAnswer } from './command-answer.js';
-import { isPassingVerdict } from './gate.js';
+import { isPassingVerdict, findTask, findPhase } from './task-progress.js';
 import { stepEventFields, countFailedAttempt, allocateRunId } from './issue-step.js';
-import { findTask, findPhase } from './task-progress.js';
 import { reviewOrder } from './review-order.js';
 import { activationId, nextAttemptId, type RunningCheck, type SessionState } from './session-state.js';
 import { TurnBuilder, type CommandContext, type Turn } from './turn-builder.js';
@@ -37,10 +36,10 @@ export function startVerification(state: SessionState, command: CommandOf<'verif
   const { outstanding } = state;
   const task = outstanding === null ? null : findTask(state, outstanding.step.task_id ?? '')?.task;
   if (outstanding?.type !== 'execute_verification' || task == null || !isVerifyTask(task)) {
-    return turn.buildUnchanged(rejectionAnswer(state, 'STEP_MISMATCH', ['no verification is outstanding']));
+    return turn.reject('STEP_MISMATCH', ['no verification is outstanding']);
   }
   if (command.step_id !== outstanding.step.step_id) {
-    return turn.buildUnchanged(rejectionAnswer(state, 'STEP_MISMATCH', ['step_id']));
+    return turn.reject('STEP_MISMATCH', ['step_id']);
   }
   const { cwd = VERIFY_CWD, timeout_seconds = VERIFY_TIMEOUT_SECONDS } = task;
   turn.set({ outstanding: { ...outstanding, receipt: null } });
@@ -59,13 +58,13 @@ export function startReview(state: SessionState, command: CommandOf<'review'>, c
   const { outstanding } = state;
   const phase = findPhase(state, outstanding?.step.phase_id ?? '');
   if (outstanding?.type !== 'run_fidelity_gate' || phase?.gate === undefined) {
-    return turn.buildUnchanged(rejectionAnswer(state, 'GATE_BLOCKED', ['no gate is outstanding']));
+    return turn.reject('GATE_BLOCKED', ['no gate is outstanding']);
   }
   const differing = [
     ...(command.step_id === outstanding.step.step_id ? [] : ['step_id']),
     ...(command.phase_id === outstanding.step.phase_id ? [] : ['phase_id']),
   ];
-  if (differing.length > 0) return turn.buildUnchanged(rejectionAnswer(state, 'STEP_MISMATCH', differing));
+  if (differing.length > 0) return turn.reject('STEP_MISMATCH', differing);
   const previousReview = existingReview(state, context);
   if (previousReview !== null) return turn.buildUnchanged(reviewAnswer(state, previousReview));
   const gate_attempt_id = nextAttemptId(state);

@@ -51,15 +51,16 @@ const sessionError = (code: SessionErrorCode, details: readonly string[]) => ({
 });
 
 function dataOf(state: SessionState, parts: AnswerParts, error: SessionErrorCode | null): SessionData {
+  const { session_id, spec, status, state_version, pause_reason, failure_reason } = state;
   const gates = summarizeGates(state);
   const signal = loopSignal(state, error);
   return {
-    session_id: state.session_id,
-    spec_id: state.spec.id,
-    status: state.status,
-    state_version: state.state_version,
-    pause_reason: state.pause_reason,
-    failure_reason: state.failure_reason,
+    session_id,
+    spec_id: spec.id,
+    status,
+    state_version,
+    pause_reason,
+    failure_reason,
     active_phase_id: activePhase(state)?.id ?? null,
     next_step: parts.next_step ?? null,
     required_phase_gates: gates.required,
@@ -68,8 +69,9 @@ function dataOf(state: SessionState, parts: AnswerParts, error: SessionErrorCode
     loop_signal: signal,
     recommended_actions: recommendedActions(state, error),
     warnings: [...(parts.warnings ?? [])],
-    verification_receipt: parts.verification?.verification_receipt ?? null,
-    output: parts.verification?.output ?? null,
+    verification_receipt: null,
+    output: null,
+    ...parts.verification,
     review: parts.review ?? null,
     exit_packet: signal === null ? null : exitPacket(state, signal, error),
   };

@@ -1,17 +1,37 @@
 // Judges a report from an agent. Every check precedes every change (C64): a rejected report leaves the step outstanding
 // and its proof valid.
 
+import Type, { type Static } from 'typebox';
 import { type JsonObject, canonicalJson } from '../../../core/contract/json.js';
 import { sha256 } from '../../../core/contract/hash.js';
-import { REPORTED_STEP_TYPES, type GateEvidence, type ReportedStepType } from '../contract/session.js';
+import { REPORTED_STEP_TYPES, STEP_OUTCOMES, type GateEvidence, type ReportedStepType } from '../contract/session.js';
 import type { SessionErrorCode } from '../contract/session-answer.js';
-import { StepReport, type ReportShape } from '../contract/session-report.js';
+import { closed, OneOf } from '../../../core/contract/shapes.js';
 import { isConforming } from '../../../core/contract/validators.js';
 import { verifyReceipt } from './receipt.js';
 import { elapsedMs, REPEAT_MS, type ConsumedProof, type OutstandingStep, type SessionState } from './session-state.js';
 
+const Id = Type.String({ minLength: 1, maxLength: 160 });
+
+/** `last_step_result`, without its step proof (S3-04 to S3-15). */
+export const StepReport = Type.Object(
+  {
+    step_id: Id,
+    step_type: OneOf(REPORTED_STEP_TYPES),
+    outcome: OneOf(STEP_OUTCOMES),
+    task_id: Type.Optional(Id),
+    phase_id: Type.Optional(Id),
+    gate_attempt_id: Type.Optional(Id),
+    note: Type.Optional(Type.String({ maxLength: 8_000 })),
+    files_touched: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 1_024 }), { maxItems: 1_000 })),
+    verification_receipt: Type.Optional(Type.Unknown()),
+  },
+  closed,
+);
+export type StepReport = Static<typeof StepReport>;
+
 /** The members that each type of step requires besides step_id, step_type and outcome. */
-export const REQUIRED_FIELDS: Readonly<Record<ReportedStepType, readonly (keyof StepReport)[]>> = {
+const REQUIRED_FIELDS: Readonly<Record<ReportedStepType, readonly (keyof StepReport)[]>> = {
   implement_task: ['task_id'],
   execute_verification: ['task_id'],
   run_fidelity_gate: ['phase_id', 'gate_attempt_id'],
@@ -61,7 +81,7 @@ function shapeErrors(value: JsonObject): readonly string[] {
   const known = Object.keys(StepReport.properties);
   const unknown = Object.keys(value).some((name) => !known.includes(name)) ? ['unknown members'] : [];
   const wrong = known.filter((name) => {
-    const schema = StepReport.properties[name as keyof ReportShape];
+    const schema = StepReport.properties[name as keyof StepReport];
     const optional = !StepReport.required.includes(name as never);
     return Object.hasOwn(value, name) ? !isConforming(schema, value[name]) : !optional;
   });

@@ -5,21 +5,18 @@ import type { RecommendedAction, SessionErrorCode } from '../contract/session-an
 import type { SessionState } from './session-state.js';
 
 /** After these codes the agent's loop must end, in any state of the session (S3-18, S3-25, S3-26, S3-32). */
-const BLOCKING_CODES: ReadonlySet<string> = new Set([
+const BLOCKING_CODES: ReadonlySet<SessionErrorCode> = new Set([
   'REQUIRED_GATE_UNSATISFIED',
   'GATE_AUDIT_FAILURE',
-  'GATE_INTEGRITY_CHECKSUM',
+  'ERROR_GATE_INTEGRITY_CHECKSUM',
   'AUTHORIZATION',
   'STEP_PROOF_MISSING',
   'STEP_PROOF_MISMATCH',
   'STEP_PROOF_CONFLICT',
   'STEP_PROOF_EXPIRED',
-  'VERIFICATION_RECEIPT_MISSING',
-  'VERIFICATION_RECEIPT_INVALID',
+  'ERROR_VERIFICATION_RECEIPT_MISSING',
+  'ERROR_VERIFICATION_RECEIPT_INVALID',
 ]);
-
-/** Codes with and without their prefix are the same (C62). */
-const stripErrorPrefix = (code: SessionErrorCode): string => code.replace(/^ERROR_/, '');
 
 /** Maximum attempts with missing evidence before the runtime counts as broken. */
 const EVIDENCE_ATTEMPTS_MAX = 3;
@@ -31,7 +28,7 @@ export function loopSignal(
 ): LoopSignal | null {
   if (pause_reason === 'phase_complete') return 'phase_complete';
   if (status === 'completed') return 'spec_complete';
-  if (error !== null && BLOCKING_CODES.has(stripErrorPrefix(error))) return 'blocked_runtime';
+  if (error !== null && BLOCKING_CODES.has(error)) return 'blocked_runtime';
   if (error === 'INVALID_GATE_EVIDENCE' && (outstanding?.refused ?? 0) >= EVIDENCE_ATTEMPTS_MAX)
     return 'blocked_runtime';
   if (status === 'failed' || error === 'SESSION_UNRECOVERABLE') return 'failed';
@@ -40,90 +37,74 @@ export function loopSignal(
   return null;
 }
 
-type Advice = Omit<RecommendedAction, 'command'> & { readonly command?: string };
+const advice = (action: string, description: string, command: string | null = null): RecommendedAction => ({
+  action,
+  description,
+  command,
+});
+const REPLAY = advice('replay_outstanding_step', 'Ask for the step again with replay');
+const FRESH_PROOF = advice('request_fresh_step_proof', 'Ask for the step again with replay');
+const FRESH_RECEIPT = advice('regenerate_verification_receipt', 'Run the verification and send its receipt');
+const ACKNOWLEDGE = advice('acknowledge_manual_gate_review', 'A person has to decide', 'session ack');
 
-const ON_PAUSE: Readonly<Record<PauseReason, readonly Advice[]>> = {
-  user: [{ action: 'resume_session', description: 'Somebody has paused the session', command: 'session resume' }],
-  context_limit: [
-    { action: 'resume_in_fresh_context', description: "The agent's context is full", command: 'session resume' },
-  ],
+const ON_PAUSE: Readonly<Record<PauseReason, readonly RecommendedAction[]>> = {
+  user: [advice('resume_session', 'Somebody has paused the session', 'session resume')],
+  context_limit: [advice('resume_in_fresh_context', "The agent's context is full", 'session resume')],
   error_threshold: [
-    { action: 'inspect_recent_failures', description: 'Too many steps failed in a row', command: 'session packets' },
-    { action: 'reset_session_if_needed', description: 'End the session if it cannot go on', command: 'session end' },
+    advice('inspect_recent_failures', 'Too many steps failed in a row', 'session packets'),
+    advice('reset_session_if_needed', 'End the session if it cannot go on', 'session end'),
   ],
   blocked: [
-    { action: 'resolve_task_blockers', description: 'Nothing can be started', command: 'session status' },
-    { action: 'rebase_session_to_spec', description: 'Mend the spec, then rebase', command: 'session rebase' },
+    advice('resolve_task_blockers', 'Nothing can be started', 'session status'),
+    advice('rebase_session_to_spec', 'Mend the spec, then rebase', 'session rebase'),
   ],
-  gate_failed: [
-    { action: 'review_gate_findings', description: 'The gate of the phase has failed', command: 'session packets' },
-  ],
-  gate_review_required: [
-    { action: 'acknowledge_manual_gate_review', description: 'A person has to decide', command: 'session ack' },
-  ],
-  task_limit: [{ action: 'start_followup_session', description: 'Enough for one go', command: 'session resume' }],
-  heartbeat_stale: [
-    { action: 'refresh_heartbeat_or_resume', description: 'Nobody was heard of', command: 'session resume' },
-  ],
-  step_stale: [
-    { action: 'replay_or_reset_stale_step', description: 'A step took too long', command: 'session resume' },
-  ],
-  phase_complete: [
-    { action: 'continue_with_next_phase', description: 'A phase is complete', command: 'session resume' },
-  ],
+  gate_failed: [advice('review_gate_findings', 'The gate of the phase has failed', 'session packets')],
+  gate_review_required: [ACKNOWLEDGE],
+  task_limit: [advice('start_followup_session', 'Enough for one go', 'session resume')],
+  heartbeat_stale: [advice('refresh_heartbeat_or_resume', 'Nobody was heard of', 'session resume')],
+  step_stale: [advice('replay_or_reset_stale_step', 'A step took too long', 'session resume')],
+  phase_complete: [advice('continue_with_next_phase', 'A phase is complete', 'session resume')],
   fidelity_cycle_limit: [
-    {
-      action: 'escalate_fidelity_cycle_limit',
-      description: 'The gate has failed too often: look at its findings, then resume or waive',
-      command: 'session waive',
-    },
+    advice(
+      'escalate_fidelity_cycle_limit',
+      'The gate has failed too often: look at its findings, then resume or waive',
+      'session waive',
+    ),
   ],
 };
 
-const ON_ERROR: Readonly<Partial<Record<string, readonly Advice[]>>> = {
-  STEP_RESULT_REQUIRED: [{ action: 'replay_outstanding_step', description: 'Ask for the step again with replay' }],
-  STEP_MISMATCH: [{ action: 'replay_outstanding_step', description: 'Ask for the step again with replay' }],
-  STEP_PROOF_MISSING: [{ action: 'request_fresh_step_proof', description: 'Ask for the step again with replay' }],
-  STEP_PROOF_MISMATCH: [{ action: 'request_fresh_step_proof', description: 'Ask for the step again with replay' }],
-  STEP_PROOF_CONFLICT: [{ action: 'request_fresh_step_proof', description: 'Ask for the step again with replay' }],
-  STEP_PROOF_EXPIRED: [{ action: 'request_fresh_step_proof', description: 'Ask for the step again with replay' }],
-  VERIFICATION_RECEIPT_MISSING: [
-    { action: 'regenerate_verification_receipt', description: 'Run the verification and send its receipt' },
-  ],
-  VERIFICATION_RECEIPT_INVALID: [
-    { action: 'regenerate_verification_receipt', description: 'Run the verification and send its receipt' },
-  ],
-  INVALID_GATE_EVIDENCE: [
-    { action: 'request_fresh_gate_evidence', description: 'Have the gate reviewed, then report its attempt' },
-  ],
-  GATE_INTEGRITY_CHECKSUM: [{ action: 'rerun_gate_with_fresh_evidence', description: 'Have the gate reviewed again' }],
-  REQUIRED_GATE_UNSATISFIED: [
-    { action: 'satisfy_or_waive_required_gate', description: 'A gate is not satisfied', command: 'session waive' },
-  ],
-  GATE_AUDIT_FAILURE: [{ action: 'satisfy_or_waive_required_gate', description: 'A gate is not as the spec wants it' }],
-  SPEC_REBASE_REQUIRED: [
-    { action: 'rebase_session_to_spec', description: 'The spec has changed', command: 'session rebase' },
-  ],
-  AUTHORIZATION: [{ action: 'use_authorized_role', description: 'Another role has to do this' }],
-  MANUAL_GATE_ACK_REQUIRED: [
-    { action: 'acknowledge_manual_gate_review', description: 'A person has to decide', command: 'session ack' },
-  ],
+const ON_ERROR: Readonly<Partial<Record<SessionErrorCode, RecommendedAction>>> = {
+  STEP_RESULT_REQUIRED: REPLAY,
+  STEP_MISMATCH: REPLAY,
+  STEP_PROOF_MISSING: FRESH_PROOF,
+  STEP_PROOF_MISMATCH: FRESH_PROOF,
+  STEP_PROOF_CONFLICT: FRESH_PROOF,
+  STEP_PROOF_EXPIRED: FRESH_PROOF,
+  ERROR_VERIFICATION_RECEIPT_MISSING: FRESH_RECEIPT,
+  ERROR_VERIFICATION_RECEIPT_INVALID: FRESH_RECEIPT,
+  INVALID_GATE_EVIDENCE: advice('request_fresh_gate_evidence', 'Have the gate reviewed, then report its attempt'),
+  ERROR_GATE_INTEGRITY_CHECKSUM: advice('rerun_gate_with_fresh_evidence', 'Have the gate reviewed again'),
+  REQUIRED_GATE_UNSATISFIED: advice('satisfy_or_waive_required_gate', 'A gate is not satisfied', 'session waive'),
+  GATE_AUDIT_FAILURE: advice('satisfy_or_waive_required_gate', 'A gate is not as the spec wants it'),
+  SPEC_REBASE_REQUIRED: advice('rebase_session_to_spec', 'The spec has changed', 'session rebase'),
+  AUTHORIZATION: advice('use_authorized_role', 'Another role has to do this'),
+  MANUAL_GATE_ACK_REQUIRED: ACKNOWLEDGE,
 };
 
-const ON_FAILURE: readonly Advice[] = [
-  { action: 'collect_failure_context', description: 'See why the session failed', command: 'session status' },
-  { action: 'reset_or_restart_session', description: 'Rebase it, resume it by force, or end it' },
+const ON_FAILURE: readonly RecommendedAction[] = [
+  advice('collect_failure_context', 'See why the session failed', 'session status'),
+  advice('reset_or_restart_session', 'Rebase it, resume it by force, or end it'),
 ];
 
+/** Of two with the same action, the later one counts, in the place of the earlier. */
 export function recommendedActions(
   { status, pause_reason }: Pick<SessionState, 'status' | 'pause_reason'>,
   error: SessionErrorCode | null,
 ): readonly RecommendedAction[] {
-  const advice = [
-    ...(error === null ? [] : (ON_ERROR[stripErrorPrefix(error)] ?? [])),
-    ...(pause_reason === null ? [] : ON_PAUSE[pause_reason]),
-    ...(status === 'failed' ? ON_FAILURE : []),
-  ];
-  const byAction = new Map(advice.map((one) => [one.action, one] as const));
-  return [...byAction.values()].map(({ action, description, command = null }) => ({ action, description, command }));
+  const all = [
+    (error === null ? undefined : ON_ERROR[error]) ?? [],
+    pause_reason === null ? [] : ON_PAUSE[pause_reason],
+    status === 'failed' ? ON_FAILURE : [],
+  ].flat();
+  return [...new Map(all.map((one) => [one.action, one])).values()];
 }

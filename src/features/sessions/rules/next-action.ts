@@ -21,8 +21,8 @@
 import type { PauseReason, ReportedStepType } from '../contract/session.js';
 import type { SessionErrorCode } from '../contract/session-answer.js';
 import type { SpecPhase, SpecTask } from '../contract/session-spec.js';
-import { auditGates } from './gate.js';
 import {
+  auditGates,
   activePhase,
   gateOf,
   summarizeGates,

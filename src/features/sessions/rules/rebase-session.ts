@@ -1,8 +1,8 @@
 // Continues a paused or failed session with another version of its spec. `planRebase` decides what stays completed and
 // which phases must be checked again; `rebaseSession` applies the plan to the session.
 
-import { canonicalJson } from '../../../core/contract/json.js';
-import type { CommandOf } from '../contract/session-command.js';
+import { type Json, canonicalJson } from '../../../core/contract/json.js';
+import type { CommandOf } from '../contract/session-records.js';
 import {
   isVerifyTask,
   VERIFY_CWD,
@@ -11,20 +11,20 @@ import {
   type SpecPhase,
   type SpecTask,
 } from '../contract/session-spec.js';
-import { sessionAnswer, rejectionAnswer } from './command-answer.js';
+import { sessionAnswer } from './command-answer.js';
 import { revokeStep } from './issue-step.js';
 import { gateOf, isBlockedByGate, isPhaseFinished } from './task-progress.js';
 import { activate, clearPauseCause } from './resume.js';
 import { activationId, type GateRecord, type SessionState } from './session-state.js';
-import { diffStructure, isSameStructure, structureHash, type StructureDiff } from './spec/spec-structure.js';
+import { structureHash } from './spec/spec-structure.js';
 import { TurnBuilder, type CommandContext, type Turn } from './turn-builder.js';
 
 export function rebaseSession(state: SessionState, command: CommandOf<'rebase'>, context: CommandContext): Turn {
   const turn = new TurnBuilder(state, context);
   const { force, spec_file } = command;
   const after = context.new_spec;
-  if (after === null) return turn.buildUnchanged(rejectionAnswer(state, 'VALIDATION_ERROR', ['spec']));
-  if (after.id !== state.spec.id) return turn.buildUnchanged(rejectionAnswer(state, 'VALIDATION_ERROR', ['spec id']));
+  if (after === null) return turn.reject('VALIDATION_ERROR', ['spec']);
+  if (after.id !== state.spec.id) return turn.reject('VALIDATION_ERROR', ['spec id']);
   const rebase = planRebase({
     before: state.spec,
     after,
@@ -33,7 +33,7 @@ export function rebaseSession(state: SessionState, command: CommandOf<'rebase'>,
     satisfied: phasesNotBlocked(state),
     force,
   });
-  if (rebase.kind === 'refused') return turn.buildUnchanged(rejectionAnswer(state, rebase.code, rebase.task_ids));
+  if (rebase.kind === 'refused') return turn.reject(rebase.code, rebase.task_ids);
   revokeStep(turn);
   clearPauseCause(turn, context.role);
   applyPlan(turn, after, rebase.plan);
@@ -106,93 +106,64 @@ export type RebaseResult =
 
 export interface RebasePlan {
   readonly structure_hash: string;
-  readonly diff: StructureDiff;
   /** Completed tasks that stay completed, in the order of the new spec. */
   readonly completed: readonly string[];
-  /** Completed tasks that the new spec has and that must be done again, in its order. */
-  readonly reopened: readonly string[];
-  /** Completed tasks that the new spec does not have; empty without `force`. */
-  readonly lost: readonly string[];
-  /** Phases whose gate stays satisfied. */
+  /** Phases whose gate stays satisfied, in the order of the new spec. */
   readonly satisfied: readonly string[];
-  /** Phases whose gate was satisfied, and must be satisfied again or no longer exists. */
-  readonly cleared: readonly string[];
 }
 
 /**
- * Plans a rebase. A phase is affected if it is new or moved; if a task was added to it, removed from it, moved into it
- * or out of it, retyped or reopened; or if its instructions or checks have changed. In an affected phase, the gate is
- * cleared and verifications must run again, since both judge everything else in the phase. Completed work stays
- * completed, unless the task was or has become a verification.
+ * Plans a rebase. A phase is affected if it is new or moved, if its tasks, instructions or checks have changed, or if a
+ * task of it is reopened. In an affected phase, the gate is cleared and verifications must run again, since both judge
+ * everything else in the phase. Completed work stays completed, unless the task was or has become a verification.
  */
 export function planRebase({ before, after, completed, skipped, satisfied, force }: RebaseRequest): RebaseResult {
-  const diff = diffStructure(before, after);
-  const done = new Set(completed);
-  const lost = diff.tasks.removed.map(({ id }) => id).filter((id) => done.has(id));
+  const [done, reopened, gates] = [new Set(completed), new Set(skipped), new Set(satisfied)];
+  const [old, now] = [tasksById(before), tasksById(after)];
+  const lost = [...old.keys()].filter((id) => done.has(id) && !now.has(id));
   if (lost.length > 0 && !force) return { kind: 'refused', code: 'REBASE_COMPLETED_TASKS_REMOVED', task_ids: lost };
-  const redefined = findRedefinedPhases(before, after);
-  const affected = new Set([...findAffectedPhases(after, diff), ...redefined, ...phasesOf(after, new Set(skipped))]);
-  const retyped = new Set(diff.tasks.retyped);
-  const remaining = after.phases.flatMap(({ id: phase_id, tasks }) =>
-    tasks
-      .filter(({ id }) => done.has(id))
-      .map((task) => ({
-        id: task.id,
-        stays: !retyped.has(task.id) && !(isVerifyTask(task) && affected.has(phase_id)),
-      })),
-  );
-  const gates = new Set(satisfied);
-  const stillSatisfied = after.phases.map(({ id }) => id).filter((id) => gates.has(id) && !affected.has(id));
+  const changed = findChangedPhases(before, after);
+  const isUnaffected = ({ id, tasks }: SpecPhase): boolean =>
+    !changed.has(id) && !tasks.some((task) => reopened.has(task.id));
+  const structure_hash = structureHash(after);
   return {
-    kind: isSameStructure(diff) && redefined.length === 0 ? 'no_change' : 'plan',
+    kind: changed.size === 0 && structure_hash === structureHash(before) ? 'no_change' : 'plan',
     plan: {
-      structure_hash: structureHash(after),
-      diff,
-      completed: remaining.filter(({ stays: isKept }) => isKept).map(({ id }) => id),
-      reopened: remaining.filter(({ stays: isKept }) => !isKept).map(({ id }) => id),
-      lost,
-      satisfied: stillSatisfied,
-      cleared: before.phases.map(({ id }) => id).filter((id) => gates.has(id) && !stillSatisfied.includes(id)),
+      structure_hash,
+      completed: after.phases.flatMap((phase) =>
+        phase.tasks
+          .filter((task) => done.has(task.id) && isVerifyTask(task) === old.get(task.id))
+          .filter((task) => !isVerifyTask(task) || isUnaffected(phase))
+          .map(({ id }) => id),
+      ),
+      satisfied: after.phases.filter((phase) => gates.has(phase.id) && isUnaffected(phase)).map(({ id }) => id),
     },
   };
 }
 
-/** Phases with a structural change, including phases that only one of the specs has. */
-const findAffectedPhases = (after: SessionSpec, { phases, tasks }: StructureDiff): readonly string[] => [
-  ...phases.added,
-  ...phases.removed,
-  ...phases.moved,
-  ...[...tasks.added, ...tasks.removed].map(({ phase_id }) => phase_id),
-  ...tasks.moved.flatMap(({ from, to }) => [from, to]),
-  ...phasesOf(after, new Set(tasks.retyped)),
-];
+/** The tasks in spec order, and whether each is a verification. */
+const tasksById = ({ phases }: SessionSpec): ReadonlyMap<string, boolean> =>
+  new Map(phases.flatMap(({ tasks }) => tasks.map((task) => [task.id, isVerifyTask(task)] as const)));
 
-const phasesOf = ({ phases }: SessionSpec, task_ids: ReadonlySet<string>): readonly string[] =>
-  phases.filter(({ tasks }) => tasks.some(({ id }) => task_ids.has(id))).map(({ id }) => id);
-
-/** Phases of both specs whose instructions or checks have changed. */
-function findRedefinedPhases(before: SessionSpec, after: SessionSpec): readonly string[] {
-  const old = new Map(before.phases.map((phase) => [phase.id, phase]));
-  return after.phases.flatMap((phase) => {
-    const oldPhase = old.get(phase.id);
-    return oldPhase === undefined || hasSameDefinition(oldPhase, phase) ? [] : [phase.id];
-  });
+/** Phases of `after` that are new, have moved among the phases of both specs, or judge or run something else. */
+function findChangedPhases(before: SessionSpec, after: SessionSpec): ReadonlySet<string> {
+  const old = new Map(before.phases.map((phase) => [phase.id, definitionOf(phase)]));
+  const now = new Set(after.phases.map(({ id }) => id));
+  const oldOrder = [...old.keys()].filter((id) => now.has(id));
+  const newOrder = after.phases.map(({ id }) => id).filter((id) => old.has(id));
+  const moved = new Set(oldOrder.filter((id, index) => newOrder[index] !== id));
+  const changed = after.phases.filter((phase) => moved.has(phase.id) || old.get(phase.id) !== definitionOf(phase));
+  return new Set(changed.map(({ id }) => id));
 }
 
-/** Tasks that only one spec has belong to the structure and are not compared here. */
-function hasSameDefinition(oldPhase: SpecPhase, newPhase: SpecPhase): boolean {
-  if (canonicalJson(oldPhase.gate ?? null) !== canonicalJson(newPhase.gate ?? null)) return false;
-  const old = new Map(oldPhase.tasks.map((task) => [task.id, task]));
-  return newPhase.tasks.every((task) => {
-    const before = old.get(task.id);
-    return before === undefined || definitionOf(before) === definitionOf(task);
-  });
-}
+/**
+ * What a reviewer judges of a phase and what its verifications run: not titles, hints, lanes or dependencies, and not
+ * the order of its tasks.
+ */
+const definitionOf = ({ gate, tasks }: SpecPhase): string =>
+  canonicalJson([gate ?? null, Object.fromEntries(tasks.map((task) => [task.id, taskDefinition(task)]))]);
 
-/** The parts of a task that a reviewer judges or a verification runs: not its title, hints, lane or dependencies. */
-const definitionOf = (task: SpecTask): string =>
-  canonicalJson(
-    isVerifyTask(task)
-      ? [task.command, task.cwd ?? VERIFY_CWD, task.timeout_seconds ?? VERIFY_TIMEOUT_SECONDS]
-      : [task.instruction, task.acceptance ?? []],
-  );
+const taskDefinition = (task: SpecTask): Json[] =>
+  isVerifyTask(task)
+    ? ['verify', task.command, task.cwd ?? VERIFY_CWD, task.timeout_seconds ?? VERIFY_TIMEOUT_SECONDS]
+    : ['implement', task.instruction, task.acceptance ?? []];

@@ -1,11 +1,11 @@
 // Resumes a paused or failed session: starts a new activation, and clears what had stopped the session (C74).
 
-import type { CommandOf } from '../contract/session-command.js';
+import type { CommandOf } from '../contract/session-records.js';
 import type { SessionRole } from '../contract/session.js';
 import type { NextStep, SessionAnswer } from '../contract/session-answer.js';
 import { InvariantError } from '../../../core/errors.js';
 import { sessionAnswer, rejectionAnswer } from './command-answer.js';
-import { reopenGate } from './gate.js';
+import { reopenGate } from './task-progress.js';
 import { stepEventFields, recordRevocation, allocateRunId } from './issue-step.js';
 import { activationId, FRESH_CONTEXT, type SessionState } from './session-state.js';
 import { recordGateResult } from './apply-next.js';

@@ -169,14 +169,7 @@ export const createSession = (
     'session_id' | 'spec' | 'structure_hash' | 'settings' | 'agent' | 'spec_file' | 'idempotency_key' | 'created_at'
   >,
 ): SessionState => ({
-  session_id: start.session_id,
-  spec: start.spec,
-  structure_hash: start.structure_hash,
-  settings: start.settings,
-  agent: start.agent,
-  spec_file: start.spec_file,
-  idempotency_key: start.idempotency_key,
-  created_at: start.created_at,
+  ...start,
   status: 'running',
   pause_reason: null,
   failure_reason: null,

@@ -4,12 +4,9 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { GateEvidence } from '../contract/session.js';
 import { sha256 } from '../../../core/contract/hash.js';
-import type { SessionVouch } from '../contract/session-command.js';
+import type { SessionVouch } from '../contract/session-records.js';
 import type { Secrets } from '../../../core/contract/secrets.js';
-import { checksumParts } from './gate.js';
 import { nextIssue, type SessionState } from './session-state.js';
-
-export type { Secrets };
 
 /** The proof of one issue of a step, base64url. It is computed again on each request and never stored. */
 export const stepProof = (secrets: Secrets, session_id: string, step_id: string, issue: number): string =>
@@ -17,9 +14,13 @@ export const stepProof = (secrets: Secrets, session_id: string, step_id: string,
 
 type EvidenceIdentity = Pick<GateEvidence, 'gate_attempt_id' | 'step_id' | 'phase_id' | 'verdict'>;
 
-/** The checksum in lower-case hex. */
-export const evidenceChecksum = (secrets: Secrets, session_id: string, evidence: EvidenceIdentity): string =>
-  secrets.computeMac('gate_evidence', checksumParts(session_id, evidence)).toString('hex');
+/** The checksum in lower-case hex (C69). Its input is a list, so that no text can move from one part to the next. */
+export const evidenceChecksum = (
+  secrets: Secrets,
+  session_id: string,
+  { gate_attempt_id, step_id, phase_id, verdict }: EvidenceIdentity,
+): string =>
+  secrets.computeMac('gate_evidence', ['v2', session_id, gate_attempt_id, step_id, phase_id, verdict]).toString('hex');
 
 /** A missing checksum counts as wrong. */
 export function isEvidenceIntact(secrets: Secrets, session_id: string, evidence: GateEvidence): boolean {

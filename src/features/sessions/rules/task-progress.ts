@@ -1,5 +1,7 @@
-// The progress of a session in its spec: the active phase, the tasks that can start, and the gates that block.
+// The progress of a session in its spec: the active phase, the tasks that can start, and the gates that block. The
+// audit of gates relies on the spec and not on the session's status.
 
+import { OVERRIDE_REASONS, type GatePolicy, type GateVerdict } from '../contract/session.js';
 import {
   isVerifyTask,
   type ImplementTask,
@@ -92,4 +94,53 @@ export function findTask(
     if (task !== undefined) return { phase, task };
   }
   return null;
+}
+
+/** Whether a verdict passes under a policy; null if a person must decide (C72). */
+export function isPassingVerdict(policy: GatePolicy, verdict: GateVerdict): boolean | null {
+  switch (policy) {
+    case 'strict':
+      return verdict === 'pass';
+    case 'lenient':
+      return verdict !== 'fail';
+    case 'manual':
+      return null;
+  }
+}
+
+/** Marks the gate of this phase as pending, so that it is reviewed again. */
+export const reopenGate = (gates: SessionState['gates'], phase_id: string): SessionState['gates'] =>
+  Object.fromEntries(Object.entries(gates).filter(([id]) => id !== phase_id));
+
+export interface GateAuditFinding {
+  readonly phase_id: string;
+  readonly problem: 'missing_record' | 'invalid_status' | 'tampered';
+}
+
+/**
+ * Determines from the spec which gates must be satisfied up to and including `phase_id` (null: all), and checks the
+ * records against them. It trusts neither the order of events nor a status alone.
+ */
+export function auditGates(state: SessionState, phase_id: string | null): readonly GateAuditFinding[] {
+  const { phases } = state.spec;
+  const last = phase_id === null ? phases.length - 1 : phases.findIndex(({ id }) => id === phase_id);
+  return phases.slice(0, last + 1).flatMap((phase) => {
+    if (!hasEnforcedGate(state, phase)) return [];
+    const problem = Object.hasOwn(state.gates, phase.id) ? recordProblem(state, phase) : 'missing_record';
+    return problem === null ? [] : [{ phase_id: phase.id, problem }];
+  });
+}
+
+/** Checks that the rules could have produced the record: its reason or verdict must be one that the settings allow. */
+function recordProblem(state: SessionState, phase: SpecPhase): GateAuditFinding['problem'] | null {
+  const { status, waiver, gate_attempt_id, verdict } = gateOf(state, phase);
+  const { allow_gate_waiver, gate_policy } = state.settings;
+  if (status === 'waived') {
+    return allow_gate_waiver && waiver !== null && OVERRIDE_REASONS.includes(waiver.reason_code) ? null : 'tampered';
+  }
+  if (status !== 'passed') return 'invalid_status';
+  if (gate_attempt_id === null || verdict === null || waiver !== null) return 'tampered';
+  // A person may pass a gate after any verdict of a reviewer.
+  const isPassing = phase.gate?.reviewer === 'manual' ? null : isPassingVerdict(gate_policy, verdict);
+  return isPassing === false ? 'tampered' : null;
 }

@@ -1,10 +1,10 @@
 // Applies one command: collects the new state, the session events, and the orders to its runs.
 
-import type { SessionEvent, SessionEventName } from '../contract/session-event.js';
-import type { SessionAnswer } from '../contract/session-answer.js';
+import type { SessionEvent, SessionEventName, SessionVouch } from '../contract/session-records.js';
+import type { SessionAnswer, SessionErrorCode } from '../contract/session-answer.js';
+import { rejectionAnswer } from './command-answer.js';
 import type { SessionRole } from '../contract/session.js';
 import type { SessionSpec } from '../contract/session-spec.js';
-import type { SessionVouch } from '../contract/session-command.js';
 import type { Actor } from '../../../core/contract/shapes.js';
 import type { JsonObject } from '../../../core/contract/json.js';
 import type { SessionState } from './session-state.js';
@@ -58,6 +58,7 @@ export interface Turn {
 }
 
 type EventSubject = Partial<Pick<SessionEvent, 'step_id' | 'step_type' | 'task_id' | 'phase_id' | 'run_id'>>;
+const NO_SUBJECT = { step_id: null, step_type: null, task_id: null, phase_id: null, run_id: null };
 
 export class TurnBuilder {
   state: SessionState;
@@ -89,11 +90,8 @@ export class TurnBuilder {
       state_version,
       pause_reason,
       failure_reason,
-      step_id: subject.step_id ?? null,
-      step_type: subject.step_type ?? null,
-      task_id: subject.task_id ?? null,
-      phase_id: subject.phase_id ?? null,
-      run_id: subject.run_id ?? null,
+      ...NO_SUBJECT,
+      ...subject,
       actor,
       role,
       detail,
@@ -106,6 +104,11 @@ export class TurnBuilder {
 
   build(answer: SessionAnswer | null): Turn {
     return { state: this.state, events: this.#events, orders: this.#orders, answer };
+  }
+
+  /** Rejects the command: nothing changes. */
+  reject(code: SessionErrorCode, details: readonly string[] = []): Turn {
+    return this.buildUnchanged(rejectionAnswer(this.#initialState, code, details));
   }
 
   /** Returns the state unchanged, including its version. */

@@ -2,7 +2,7 @@
 
 import Type, { type TSchema } from 'typebox';
 import { closed, Nullable, OneOf, Sha256 } from '../../../core/contract/shapes.js';
-import { SESSION_ERRORS } from '../contract/session-answer.js';
+import { SessionErrorShape } from '../answer-schemas.js';
 import {
   LOOP_SIGNALS,
   PAUSE_REASONS,
@@ -132,18 +132,8 @@ const Session = Type.Object(
 const Task = Type.Object({ task_id: Type.String(), instruction: Type.String() }, OPEN_OBJECT);
 const List = Type.Object({ sessions: Type.Array(Type.Object({ session_id: Type.String() }, OPEN_OBJECT)) }, closed);
 
-const SessionError = Type.Object(
-  {
-    code: OneOf(Object.keys(SESSION_ERRORS)),
-    error_type: Type.String(),
-    message: Type.String(),
-    details: Type.Array(Type.String()),
-  },
-  closed,
-);
-
 const answerSchema = (data: TSchema) =>
-  Type.Object({ success: Type.Boolean(), data: Nullable(data), error: Nullable(SessionError) }, closed);
+  Type.Object({ success: Type.Boolean(), data: Nullable(data), error: Nullable(SessionErrorShape) }, closed);
 
 export const SessionOutput = answerSchema(Session);
 export const TaskOutput = answerSchema(Type.Union([Session, Task, List]));

@@ -3,7 +3,7 @@
 import { nameInLedger } from '../../../core/contract/entry-name.js';
 import { artifactRef, isWithheld } from '../../../core/contract/artifact-ref.js';
 import type { Course } from '../../../core/contract/inspection/inspection.js';
-import type { PacketMaterial, SessionView } from '../../../interfaces/inspector/contract/session-view.js';
+import type { PacketMaterial, SessionView, Packet } from '../../../interfaces/inspector/contract/session-view.js';
 import { IssuedSteps } from '../issued-steps.js';
 import { sessionOf } from '../tree/session-of.js';
 import { LedgerError } from '../../../core/errors.js';
@@ -14,8 +14,10 @@ import { createLruMap } from '../../../system/lru-map.js';
 import { foldUpTo, type CourseCache } from '../../../kernel/replay/course-cache.js';
 import type { OpenSessionViews, ViewedSessions } from '../../../interfaces/inspector/added-views.js';
 import { toArtifactInfo, type LedgerView } from '../../../interfaces/inspector/ledger-view.js';
-import { createSessionView, type SessionViewExtras } from './create-session-view.js';
 import { entryAt } from '../../../interfaces/inspector/step-story.js';
+import type { SpecPhase } from '../contract/session-spec.js';
+import { activePhase, gateOf, isPhaseFinished, taskStatus } from '../rules/task-progress.js';
+import type { SessionState } from '../rules/session-state.js';
 
 /** Limit of the cache of past folds, from which later queries continue. */
 const FOLDS_CACHED_MAX = 4;
@@ -113,3 +115,47 @@ export class PastSessions implements ViewedSessions {
 }
 
 export const openSessionViews: OpenSessionViews = (ledger, courses, pause) => new PastSessions(ledger, courses, pause);
+
+/** The parts of a session view that are not in the session state. */
+interface SessionViewExtras {
+  readonly packets: readonly Packet[];
+  readonly packets_before: number;
+  /** Whether the texts of the spec may be shown. */
+  readonly isTitled: boolean;
+}
+
+/** Creates the view of a session for the page. It contains no step proofs, and no text that an agent wrote. */
+function createSessionView(state: SessionState, at: number, { isTitled, ...packets }: SessionViewExtras): SessionView {
+  const { session_id, spec, status, pause_reason, failure_reason, settings, activation, steps_issued } = state;
+  const active = activePhase(state);
+  const { outstanding } = state;
+  return {
+    ...{ session_id, at, status, pause_reason, failure_reason, posture: settings.posture, activation, steps_issued },
+    outstanding: outstanding && {
+      step_id: outstanding.step.step_id,
+      type: outstanding.type,
+      task_id: outstanding.step.task_id,
+    },
+    phases: spec.phases.map((phase) => ({
+      id: phase.id,
+      title: isTitled ? phase.title : '',
+      state: phase === active ? 'current' : isPhaseFinished(state, phase) ? 'done' : 'open',
+      gate: gateViewOf(state, phase),
+      tasks: phase.tasks.map(({ id, title }) => ({
+        id,
+        title: isTitled ? title : '',
+        state: taskStatus(state, id),
+      })),
+    })),
+    ...packets,
+  };
+}
+
+function gateViewOf(state: SessionState, phase: SpecPhase): SessionView['phases'][number]['gate'] {
+  if (phase.gate === undefined) return null;
+  const { status, verdict, waiver } = gateOf(state, phase);
+  const pendingText = state.ack?.phase_id === phase.id ? 'a person has to acknowledge it' : '';
+  const decidedText =
+    waiver === null ? (verdict === null ? '' : `verdict ${verdict}`) : `waived: ${waiver.reason_code}`;
+  return { state: status, detail: pendingText === '' ? decidedText : pendingText };
+}

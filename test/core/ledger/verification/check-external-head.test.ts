@@ -22,7 +22,7 @@ test('D15: opens a ledger that matches its head file, also if a crash left the f
   await expect(checkExternalHead(store, memoryHeadStore(earlier))).resolves.toBeUndefined();
 });
 
-test('D15: refuses a ledger that is shorter than its head file states', async () => {
+test('D15 F17: refuses a ledger that is shorter than its head file states', async () => {
   const externalHeadStore = memoryHeadStore({ size: now.size + 1, root: now.root });
   await expect(checkExternalHead(store, externalHeadStore)).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });
 });

@@ -1,4 +1,4 @@
-// The session machine: the state of each status, its activations that have not ended, and events of another kind.
+// The session machine: the state of each status, its activations that have not ended.
 
 import { describe, expect, test } from '@jest/globals';
 import type { InspectionEvent } from 'xstate';
@@ -6,8 +6,8 @@ import type { SessionMachineInput, SessionMemory } from '../../../../src/feature
 import { rootContext } from '../../../../src/kernel/decision-builder.js';
 import { actorIdOf } from '../../../../src/core/contract/inspection/xstate-fields.js';
 import { make, phase, spec } from '../../../fixtures/spec.js';
-import { MAINTAINER, SESSION, SessionDriver } from '../../../fixtures/session.js';
-import { machines, NO_EFFECTS, recordMachine, runAction, stateText } from '../../../machines/chart.js';
+import { SESSION, SessionDriver } from '../../../fixtures/session.js';
+import { machines, recordMachine, runAction, stateText } from '../../../machines/chart.js';
 import { createSessionMachine } from '../../../../src/features/sessions/machine/session-machine.js';
 
 const SESSION_MACHINE = createSessionMachine(machines.orchestrator);
@@ -23,12 +23,6 @@ const working = (): SessionDriver => {
   return d;
 };
 const memoryOf = (d: SessionDriver): SessionMemory => d.tree.actorState(SESSION)?.memory as unknown as SessionMemory;
-const commandAt = (time: string) => ({
-  command: { name: 'pause', reason: null },
-  context: { time, input_id: 'in-x', ...MAINTAINER },
-  overlay: null,
-});
-const LATER = '2026-02-01T00:00:00.000Z';
 
 /** The input of the machine, as the kernel starts it for this session. */
 function machineInput(d: SessionDriver): SessionMachineInput {
@@ -132,31 +126,5 @@ describe('the end of an activation', () => {
     const { context, emissions } = runAction(SESSION_MACHINE, 'noteActivation', inMemory({}), ended(FIRST));
     expect(emissions.map(({ type }) => type)).toEqual(['feature_entry']);
     expect(context).toMatchObject({ live: [], session: { status: 'paused' } });
-  });
-});
-
-describe('C64: an event of another kind changes nothing', () => {
-  const output = {
-    run_id: check.run_id,
-    state: 'completed',
-    end: { reason: 'x', error: null },
-    done: null,
-    spent: null,
-  };
-  test.each([
-    ['carryOut', commandAt(LATER)],
-    ['noteTime', commandAt(LATER)],
-    ['noteCheck', { output }],
-    ['noteActivation', { actorId: FIRST, output }],
-  ])('in %s', (action, event) => {
-    expect(runAction(SESSION_MACHINE, action, inMemory({ check }), { type: 'OTHER', ...event })).toEqual(NO_EFFECTS);
-  });
-
-  test('but its own event does', () => {
-    const context = runAction(SESSION_MACHINE, 'noteTime', memoryOf(working()), {
-      type: 'COMMAND',
-      ...commandAt(LATER),
-    });
-    expect(context).toEqual({ ...NO_EFFECTS, context: { now: LATER } });
   });
 });

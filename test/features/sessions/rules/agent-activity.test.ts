@@ -213,7 +213,7 @@ describe('silence of the agent', () => {
     expect(d.next(d.report()).data?.warnings).toEqual([]);
   });
 
-  test('between steps pauses the session as heartbeat_stale, and any loop may resume it', () => {
+  test('F4: between steps pauses the session as heartbeat_stale, and any loop may resume it, however late', () => {
     const d = new SessionDriver({ spec: many() }).start();
     d.wait(10 * MINUTE_MS);
     expect(d.next().data).toMatchObject({

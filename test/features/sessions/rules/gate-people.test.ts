@@ -1,7 +1,7 @@
 // Gates that a person reviews, that are waived, or that are not required.
 
 import { describe, expect, test } from '@jest/globals';
-import { auditGates } from '../../../../src/features/sessions/rules/gate.js';
+import { auditGates } from '../../../../src/features/sessions/rules/task-progress.js';
 import { GATE, GATED, gatedBy, atGate, typeOf, codeOf, gateOf, events, judged } from '../../../fixtures/gated.js';
 import { make, phase, spec } from '../../../fixtures/spec.js';
 import { RUNNER, SESSION, SessionDriver, type SessionOptions } from '../../../fixtures/session.js';

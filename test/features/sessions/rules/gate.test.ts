@@ -2,7 +2,8 @@
 
 import { describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '../../../../src/core/contract/json.js';
-import { auditGates } from '../../../../src/features/sessions/rules/gate.js';
+import { auditGates } from '../../../../src/features/sessions/rules/task-progress.js';
+import { findNextAction } from '../../../../src/features/sessions/rules/next-action.js';
 import type { GateRecord, SessionState } from '../../../../src/features/sessions/rules/session-state.js';
 import { GATE, GATED, gatedBy, atGate, typeOf, reasonOf } from '../../../fixtures/gated.js';
 import { make, phase, spec, verify } from '../../../fixtures/spec.js';
@@ -103,6 +104,19 @@ describe('the audit of gates', () => {
   test('requires only what the spec and the settings require', () => {
     expect(auditGates(state({}, { settings: { enforce_gates: false } }), null)).toEqual([]);
     expect(auditGates(state({}, { spec: gatedBy({ ...GATE, required: false }) }), null)).toEqual([]);
+  });
+
+  test('F18: is made after a fresh pass too, before the next phase starts and before the spec is complete', () => {
+    const d = atGate({ spec: spec(phase('p1', [make('a')], GATE), phase('p2', [verify('v')])) });
+    expect(typeOf(d.work())).toBe('execute_verification');
+    const { gates } = d.session;
+    expect(auditGates(d.session, null)).toEqual([]);
+    const tampered = { ...d.session, gates: { p1: { ...gates['p1']!, gate_attempt_id: null } } };
+    const calm = { step_was_stale: false, step_was_active: true, heartbeat: 'alive' } as const;
+    const refused = { kind: 'refuse', code: 'GATE_AUDIT_FAILURE', details: ['p1: tampered'] };
+    expect(findNextAction(tampered, calm)).toEqual(refused);
+    const finished = { ...tampered, tasks: { a: 'completed', v: 'completed' } } as const;
+    expect(findNextAction(finished, calm)).toEqual(refused);
   });
 
   test('is not misled by properties that every object inherits', () => {

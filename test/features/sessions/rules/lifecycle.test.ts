@@ -7,7 +7,7 @@ import type {
   CommandOf,
   SessionCommand,
   SessionCommandName,
-} from '../../../../src/features/sessions/contract/session-command.js';
+} from '../../../../src/features/sessions/contract/session-records.js';
 import {
   OVERRIDE_REASONS,
   PAUSE_REASONS,
@@ -20,7 +20,6 @@ import {
 import type { SessionAnswer } from '../../../../src/features/sessions/contract/session-answer.js';
 import { applyCommand, toSessionRole } from '../../../../src/features/sessions/rules/apply-command.js';
 import { MINUTE_MS, type SessionState } from '../../../../src/features/sessions/rules/session-state.js';
-import type { CommandContext } from '../../../../src/features/sessions/rules/turn-builder.js';
 import { make, phase, spec } from '../../../fixtures/spec.js';
 import { tableOf } from '../../../docs/tables.js';
 import {
@@ -73,21 +72,24 @@ const COMMANDS: { readonly [Name in SessionCommandName]: CommandOf<Name> } = {
 };
 
 /** The answer to a command by the rules alone, without a tree that might have ended. */
-function decide(d: SessionDriver, command: SessionCommand, role: SessionRole, over: Partial<CommandContext> = {}) {
-  return applyCommand(d.session, command, {
+function decide(session: SessionState, command: SessionCommand, role: SessionRole) {
+  return applyCommand(session, command, {
     time: '2026-01-01T00:01:00.000Z',
     input_id: 'in-x',
     actor: MAINTAINER.actor,
     role,
-    vouch: createSessionVouch(d.tree_id, d.session, command.name, testSecrets),
+    vouch: createSessionVouch(SESSION, session, command.name, testSecrets),
     report: null,
     new_spec: command.name === 'rebase' ? TWO : null,
     work: { touched: [], busy: false, refuses_unmediated: false },
-    ...over,
   });
 }
 
 const REFUSED = 'INVALID_STATE_TRANSITION';
+const OVER = Object.fromEntries(Object.keys(COMMANDS).map((name) => [name, REFUSED])) as Record<
+  SessionCommandName,
+  string
+>;
 /** From a maintainer. `-> x`: the command is accepted, and the session becomes x. */
 const TABLE: Readonly<Record<SessionStatus, Readonly<Record<SessionCommandName, string>>>> = {
   running: {
@@ -103,53 +105,24 @@ const TABLE: Readonly<Record<SessionStatus, Readonly<Record<SessionCommandName, 
     end: '-> ended',
   },
   paused: {
+    ...OVER,
     next: '-> paused',
     replay: '-> paused',
-    heartbeat: REFUSED,
-    verify: REFUSED,
-    review: REFUSED,
-    pause: REFUSED,
     resume: '-> running',
     rebase: '-> running',
     waive: '-> paused',
     end: '-> ended',
   },
   failed: {
+    ...OVER,
     next: 'SPEC_REBASE_REQUIRED',
     replay: 'SPEC_REBASE_REQUIRED',
-    heartbeat: REFUSED,
-    verify: REFUSED,
-    review: REFUSED,
-    pause: REFUSED,
     resume: '-> running',
     rebase: '-> running',
-    waive: REFUSED,
     end: '-> ended',
   },
-  completed: {
-    next: '-> completed',
-    replay: '-> completed',
-    heartbeat: REFUSED,
-    verify: REFUSED,
-    review: REFUSED,
-    pause: REFUSED,
-    resume: REFUSED,
-    rebase: REFUSED,
-    waive: REFUSED,
-    end: REFUSED,
-  },
-  ended: {
-    next: '-> ended',
-    replay: '-> ended',
-    heartbeat: REFUSED,
-    verify: REFUSED,
-    review: REFUSED,
-    pause: REFUSED,
-    resume: REFUSED,
-    rebase: REFUSED,
-    waive: REFUSED,
-    end: REFUSED,
-  },
+  completed: { ...OVER, next: '-> completed', replay: '-> completed' },
+  ended: { ...OVER, next: '-> ended', replay: '-> ended' },
 };
 /** Commands that an agent's loop may not send in any status; `resume` depends on why the session has stopped. */
 const PEOPLE_ONLY: readonly SessionCommandName[] = ['pause', 'resume', 'rebase', 'waive', 'end'];
@@ -175,7 +148,7 @@ describe.each(SESSION_STATUSES)('a session that is %s', (status) => {
     (Object.keys(COMMANDS) as SessionCommandName[]).map((name) => [role, name, expected(status, name, role)] as const),
   );
   test.each(rows)('to %s, %s: %s', (role, name, says) => {
-    const turn = decide(d, COMMANDS[name], role);
+    const turn = decide(d.session, COMMANDS[name], role);
     expect(outcome(turn.answer, turn.state)).toBe(says);
     const changesState = says.startsWith('->') && !['next', 'replay'].includes(name);
     // A rejected or read-only command changes nothing and records no event.
@@ -196,8 +169,7 @@ describe('the roles that may resume', () => {
 
   test.each(PAUSE_REASONS)('%s', (pause_reason) => {
     const at = (role: SessionRole): string => {
-      const session = { ...paused.session, pause_reason };
-      const { state, answer } = applyCommand(session, COMMANDS.resume, contextOf(paused, role));
+      const { state, answer } = decide({ ...paused.session, pause_reason }, COMMANDS.resume, role);
       return outcome(answer, state);
     };
     expect(at('maintainer')).toBe('-> running');
@@ -211,17 +183,6 @@ describe('the roles that may resume', () => {
       PAUSE_REASONS.map((reason) => [reason, ANYBODY.includes(reason) ? 'runner' : 'maintainer']),
     );
     expect(tableOf('docs/sessions.md', 'session-roles').map(([role]) => role)).toEqual(SESSION_ROLES);
-  });
-
-  const contextOf = (d: SessionDriver, role: SessionRole): CommandContext => ({
-    time: '2026-01-01T00:01:00.000Z',
-    input_id: 'in-x',
-    actor: RUNNER.actor,
-    role,
-    vouch: createSessionVouch(d.tree_id, d.session, 'resume', testSecrets),
-    report: null,
-    new_spec: null,
-    work: { touched: [], busy: false, refuses_unmediated: false },
   });
 });
 
@@ -323,16 +284,17 @@ describe('a failed session', () => {
     expect(d.next(null, { spec: hash(d) }).data?.next_step?.type).toBe('run_fidelity_gate');
   });
 
-  test('rejects a resume if its spec file is gone', () => {
+  test.each(['not_found', 'unreadable'] as const)('F12: is one whose spec file is %s', (problem) => {
     const d = running();
-    expect(d.next(d.report(), { spec: { problem: 'unreadable' } })).toMatchObject({
+    expect(d.next(d.report(), { spec: { problem } })).toMatchObject({
+      success: false,
       error: { code: 'SESSION_UNRECOVERABLE' },
       data: { status: 'failed', failure_reason: 'spec_not_found', loop_signal: 'failed' },
     });
   });
 });
 
-describe('S3-06: a report to a session that was paused meanwhile', () => {
+describe('S3-06 F15: a report to a session that was paused meanwhile', () => {
   test.each(['success', 'failure', 'skipped'] as const)('%s: is refused, and counts after a resume', (outcome) => {
     const d = new SessionDriver({ spec: TWO }).start();
     d.next();

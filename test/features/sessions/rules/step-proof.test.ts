@@ -265,26 +265,8 @@ describe('C64: a rejected report', () => {
   });
 });
 
-describe('two concurrent reports', () => {
-  test('with one proof and equal content: one is accepted, and both get its answer', () => {
-    const d = startWorking();
-    const report = d.report();
-    d.next(report);
-    const first = lastReply(d);
-    d.next(report);
-    expect(lastReply(d)).toBe(first);
-    expect(d.bodies('session_event').filter(({ event }) => event === 'step_consumed')).toHaveLength(1);
-  });
-
-  test('with one proof and different content: the second is a conflict', () => {
-    const d = startWorking();
-    const [a, b] = [d.report('success'), d.report('failure')];
-    expect([d.next(a), d.next(b)].map(codeOf)).toEqual([null, 'STEP_PROOF_CONFLICT']);
-    expect(d.session.tasks).toEqual({ t0: 'completed' });
-    expect(d.session.counters).toMatchObject({ steps_executed: 1, consecutive_errors: 0 });
-  });
-
-  test('one of which has the proof of the previous step: it does not affect the next step', () => {
+describe('a stray report', () => {
+  test('with the proof of the previous step does not affect the next step', () => {
     const d = startWorking();
     const old = d.report();
     d.next(old);
@@ -295,7 +277,7 @@ describe('two concurrent reports', () => {
     expect(d.next(d.report()).success).toBe(true);
   });
 
-  test('without an outstanding step every report is rejected, and none of them pauses the session', () => {
+  test('without an outstanding step is rejected, and does not pause the session', () => {
     const d = new SessionDriver().start();
     const stray = { step_id: `${SESSION}-s1`, step_type: 'implement_task', outcome: 'success', task_id: 'task-1-1' };
     const codes = [

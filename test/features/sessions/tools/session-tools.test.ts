@@ -3,12 +3,15 @@
 import { describe, expect, test } from '@jest/globals';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { findSpecFile } from '../../../../src/features/sessions/spec/spec-folder.js';
+import {
+  findSpecFile,
+  callSessionTool,
+  type SessionToolsOptions,
+} from '../../../../src/features/sessions/tools/session-tools.js';
 import type { JsonObject } from '../../../../src/core/contract/json.js';
 import { SESSION_ERRORS, type SessionAnswer } from '../../../../src/features/sessions/contract/session-answer.js';
 import { RunError, UsageError } from '../../../../src/core/errors.js';
 import type { Sessions } from '../../../../src/features/sessions/sessions.js';
-import { callSessionTool, type SessionToolsOptions } from '../../../../src/features/sessions/tools/session-tools.js';
 import { tempFolder } from '../../../fixtures/temp-folder.js';
 
 type Asked = readonly [keyof Sessions, ...unknown[]];
@@ -84,61 +87,36 @@ const refusal = (code: keyof typeof SESSION_ERRORS, details: readonly string[] =
 const report = { step_id: 'x', step_type: 'implement_task', outcome: 'success', step_proof: 'p', task_id: 't' };
 
 describe('S3-06: each call becomes one session command', () => {
-  test.each<[string, 'task' | 'review' | 'verification', object, Asked]>([
-    [
-      'start',
-      'task',
-      { action: 'session-step', command: 'start', spec_id: 'spec-1' },
-      ['start', { lane: 'SANDBOX_FILES', spec: '/specs/spec-1.yaml', by }],
-    ],
+  const step = (command: string, more: object = {}) =>
+    [command, 'task', { action: 'session-step', command, session_id: 'ses_1', ...more }] as const;
+  const START = { lane: 'SANDBOX_FILES', spec: '/specs/spec-1.yaml', by };
+  const FIGURES = { context_usage_pct: 50, estimated_tokens_used: 7 };
+  const FULL = { last_step_result: report, heartbeat: true, context_usage_pct: 12.5 };
+  const OF_STEP = { phase_id: 'p', step_id: 'x' };
+
+  test.each<readonly [string, 'task' | 'review' | 'verification', object, Asked]>([
+    ['start', 'task', { action: 'session-step', command: 'start', spec_id: 'spec-1' }, ['start', START]],
     [
       'start, by its name in sessions',
       'task',
       { action: 'session', command: 'start', spec_id: 'spec-1', idempotency_key: 'k-1' },
-      ['start', { lane: 'SANDBOX_FILES', spec: '/specs/spec-1.yaml', by, idempotencyKey: 'k-1' }],
+      ['start', { ...START, idempotencyKey: 'k-1' }],
     ],
-    ['next', 'task', { action: 'session-step', command: 'next', session_id: 'ses_1' }, ['next', 'ses_1', {}, by]],
-    [
-      'next with a report',
-      'task',
-      {
-        action: 'session-step',
-        command: 'next',
-        session_id: 'ses_1',
-        last_step_result: report,
-        heartbeat: true,
-        context_usage_pct: 12.5,
-      },
-      ['next', 'ses_1', { last_step_result: report, heartbeat: true, context_usage_pct: 12.5 }, by],
-    ],
-    [
-      'next with an invalid report, which the session refuses',
-      'task',
-      { action: 'session-step', command: 'next', session_id: 'ses_1', last_step_result: 'done' },
-      ['next', 'ses_1', { last_step_result: 'done' }, by],
-    ],
-    ['replay', 'task', { action: 'session-step', command: 'replay', session_id: 'ses_1' }, ['replay', 'ses_1', by]],
-    [
-      'heartbeat',
-      'task',
-      {
-        action: 'session-step',
-        command: 'heartbeat',
-        session_id: 'ses_1',
-        context_usage_pct: 50,
-        estimated_tokens_used: 7,
-      },
-      ['heartbeat', 'ses_1', { context_usage_pct: 50, estimated_tokens_used: 7 }, by],
-    ],
-    ['status', 'task', { action: 'session-step', command: 'status', session_id: 'ses_1' }, ['status', 'ses_1']],
+    [...step('next'), ['next', 'ses_1', {}, by]],
+    [...step('next', FULL), ['next', 'ses_1', FULL, by]],
+    // An invalid report, which the session refuses.
+    [...step('next', { last_step_result: 'done' }), ['next', 'ses_1', { last_step_result: 'done' }, by]],
+    [...step('replay'), ['replay', 'ses_1', by]],
+    [...step('heartbeat', FIGURES), ['heartbeat', 'ses_1', FIGURES, by]],
+    [...step('status'), ['status', 'ses_1']],
     ['resume', 'task', { action: 'session', command: 'resume', session_id: 'ses_1' }, ['resume', 'ses_1', {}, by]],
     ['list', 'task', { action: 'session', command: 'list' }, ['list', undefined]],
     ['prepare', 'task', { action: 'prepare', session_id: 'ses_1', task_id: 't' }, ['prepare', 'ses_1', 't']],
     [
       'review',
       'review',
-      { action: 'fidelity-gate', session_id: 'ses_1', phase_id: 'p', step_id: 'x' },
-      ['review', 'ses_1', { phase_id: 'p', step_id: 'x' }, by],
+      { action: 'fidelity-gate', session_id: 'ses_1', ...OF_STEP },
+      ['review', 'ses_1', OF_STEP, by],
     ],
     [
       'verification',

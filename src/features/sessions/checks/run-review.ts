@@ -8,16 +8,50 @@
 // that line an exit code is not a verdict, because a program that crashes also ends with 1 or 2.
 
 import { isUtf8 } from 'node:buffer';
-import Type, { type Static } from 'typebox';
 import { GATE_FINDINGS_MAX, type GateVerdict, GATE_VERDICTS, GateFinding } from '../contract/session.js';
 import { closed, Nullable, OneOf } from '../../../core/contract/shapes.js';
 import { isConforming } from '../../../core/contract/validators.js';
-import type { CommandRun, CommandRunner } from '../../../engine/ports/effects/command-runner.js';
-import type { Review, Reviewer, ReviewOrder } from './reviewer.js';
+import type { CommandOrder, CommandRun, CommandRunner } from '../../../engine/ports/effects/command-runner.js';
 import { scanJson } from '../../../core/contract/json.js';
 import type { BoundedCalls } from '../../../runtime/effects/bounded-calls.js';
 import type { EffectContext } from '../../../runtime/effects/define-effects.js';
 import { runSpecCommand } from './run-spec-command.js';
+import Type, { type Static } from 'typebox';
+
+/** What a reviewer must judge: whether the output of a phase is what the phase asked for. */
+export interface ReviewOrder {
+  readonly spec_id: string;
+  readonly session_id: string;
+  readonly phase_id: string;
+  readonly step_id: string;
+  readonly gate_attempt_id: string;
+  /** The case whose sandbox contains the output; null if the session has none. */
+  readonly case_id: string | null;
+  readonly phase: { readonly title: string; readonly tasks: readonly ReviewedTask[] };
+  /** The spec's instruction to the reviewer. */
+  readonly instruction: string | null;
+  /** Sandbox paths (`/sandbox/...`) that the agent's runs in this phase have changed, up to a thousand: a hint. */
+  readonly files_touched: readonly string[];
+}
+
+export interface ReviewedTask {
+  readonly id: string;
+  readonly title: string;
+  readonly status: string;
+  /**
+   * The instruction to the agent, and the acceptance criteria of the spec. A verification has neither. A task also has
+   * neither if its texts would exceed the limit together with those of earlier tasks.
+   */
+  readonly instruction?: string;
+  readonly acceptance?: readonly string[];
+}
+
+/** The result of a review: a verdict with its findings. */
+export interface Review {
+  readonly verdict: GateVerdict;
+  readonly findings: readonly GateFinding[];
+  readonly summary: string | null;
+}
 
 /** Limit of output that is kept. Most of it may be progress messages. */
 const OUTPUT_BYTES_MAX = 4_194_304;
@@ -26,23 +60,27 @@ const OUTPUT_TAIL_BYTES = 500;
 
 const VERDICTS: Readonly<Partial<Record<number, GateVerdict>>> = { 0: 'pass', 1: 'fail', 2: 'warn' };
 
-/** The program, its case and its working directory. */
-export interface ReviewerCommand {
-  readonly argv: readonly string[];
-  readonly case_id: string;
-  readonly cwd: string;
+/** What each kind of reviewer gets: what to judge, and a signal that aborts the review. */
+interface ReviewTask {
+  readonly order: ReviewOrder;
+  readonly signal: AbortSignal;
   readonly timeout_ms: number;
 }
 
-/** A reviewer that runs a program of the spec, once for each review. */
-export const commandReviewer = (commands: CommandRunner, command: ReviewerCommand): Reviewer => ({
-  async review(order, signal) {
-    const stdin = Buffer.from(`${JSON.stringify(order)}\n`);
-    const limits = { timeout_ms: command.timeout_ms, output_bytes_max: OUTPUT_BYTES_MAX };
-    const { argv, case_id, cwd } = command;
-    return toReview(await runSpecCommand(commands, { argv, case_id, cwd, stdin, ...limits }, signal));
-  },
-});
+/**
+ * Reviews once by a program of the spec. Any failure of the review is the verdict `fail`, with a finding that says so.
+ * @throws ActionNotExecutedError if this machine cannot start a review, which must not count against the work
+ * @throws `signal.reason` if the signal is aborted; there is no verdict then
+ */
+export async function reviewByCommand(
+  commands: CommandRunner,
+  command: Pick<CommandOrder, 'argv' | 'case_id' | 'cwd'>,
+  { order, signal, timeout_ms }: ReviewTask,
+): Promise<Review> {
+  const stdin = Buffer.from(`${JSON.stringify(order)}\n`);
+  const bounds = { timeout_ms, output_bytes_max: OUTPUT_BYTES_MAX };
+  return toReview(await runSpecCommand(commands, { ...command, stdin, ...bounds }, signal));
+}
 
 function toReview(run: CommandRun): Review {
   const { exit_code, timed_out, truncated, output } = run;
@@ -77,36 +115,33 @@ declare module '../../../runtime/host-feature.js' {
   }
 }
 
-/** The context and the timeout of a callback. */
-export interface ReviewCall extends Omit<EffectContext, 'signal'> {
-  readonly timeout_ms: number;
-}
-
 const isAnswer = (answer: unknown): boolean => isConforming(ReviewAnswer, answer);
 
-/** A reviewer that calls the service. */
-export const callbackReviewer = (calls: BoundedCalls, callback: ReviewCallback, call: ReviewCall): Reviewer => ({
-  async review(order, signal): Promise<Review> {
-    signal.throwIfAborted();
-    const { timeout_ms, ...context } = call;
-    const callReviewer = ({ signal: timeoutSignal }: EffectContext) =>
-      Promise.race([
-        callback(structuredClone(order), { signal: AbortSignal.any([signal, timeoutSignal]) }),
-        rejectOnAbort(signal),
-      ]);
-    // A review has no side effects, so its outcome is never unknown: without an answer it has no verdict.
-    const effectless = { hasSideEffects: false, isRepeatable: false };
-    const bounds = { timeout_ms, result_bytes_max: REVIEW_BYTES_MAX, isConforming: isAnswer, ...effectless };
-    const result = await calls.run(callReviewer, context, bounds);
-    signal.throwIfAborted();
-    if (result.status === 'done') {
-      const { verdict, findings, summary = null } = result.result as unknown as ReviewAnswer;
-      return { verdict, findings, summary };
-    }
-    const isTimeout = result.status === 'failed' && result.cause === 'TIMEOUT';
-    return failedReview(isTimeout ? 'The time of the review was over' : 'The reviewer of the service gave no review');
-  },
-});
+/** The same by a callback of the service. */
+export async function reviewByCallback(
+  calls: BoundedCalls,
+  callback: ReviewCallback,
+  context: Omit<EffectContext, 'signal'>,
+  { order, signal, timeout_ms }: ReviewTask,
+): Promise<Review> {
+  signal.throwIfAborted();
+  const callReviewer = ({ signal: timeoutSignal }: EffectContext) =>
+    Promise.race([
+      callback(structuredClone(order), { signal: AbortSignal.any([signal, timeoutSignal]) }),
+      rejectOnAbort(signal),
+    ]);
+  // A review has no side effects, so its outcome is never unknown: without an answer it has no verdict.
+  const effectless = { hasSideEffects: false, isRepeatable: false };
+  const bounds = { timeout_ms, result_bytes_max: REVIEW_BYTES_MAX, isConforming: isAnswer, ...effectless };
+  const result = await calls.run(callReviewer, context, bounds);
+  signal.throwIfAborted();
+  if (result.status === 'done') {
+    const { verdict, findings, summary = null } = result.result as unknown as ReviewAnswer;
+    return { verdict, findings, summary };
+  }
+  const isTimeout = result.status === 'failed' && result.cause === 'TIMEOUT';
+  return failedReview(isTimeout ? 'The time of the review was over' : 'The reviewer of the service gave no review');
+}
 
 const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
   new Promise((_settle, fail) => signal.addEventListener('abort', () => fail(new Error('called off')), { once: true }));
@@ -115,7 +150,7 @@ const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
 // manipulated it.
 
 /** Limit of the JSON text. */
-export const REVIEW_BYTES_MAX = 262_144;
+const REVIEW_BYTES_MAX = 262_144;
 const DEPTH_MAX = 4;
 const MESSAGE_CHARS_MAX = 2_000;
 
@@ -133,7 +168,7 @@ export const ReviewAnswer = Type.Object({ verdict: OneOf(GATE_VERDICTS), ...revi
 export type ReviewAnswer = Static<typeof ReviewAnswer>;
 
 /** A review without a valid answer: it fails. */
-export const failedReview = (message: string): Review => ({
+const failedReview = (message: string): Review => ({
   verdict: 'fail',
   findings: [{ severity: 'error', message: message.slice(0, MESSAGE_CHARS_MAX).toWellFormed() }],
   summary: null,
@@ -143,7 +178,7 @@ export const failedReview = (message: string): Review => ({
  * The findings in the last line of a program's output, which must be `{"findings": [...], "summary"?: ...}`; otherwise
  * null.
  */
-export function parseFindings(output: Uint8Array): Findings | null {
+function parseFindings(output: Uint8Array): Findings | null {
   const line = lastLine(output);
   if (line.length > REVIEW_BYTES_MAX || !isUtf8(line)) return null;
   const scanned = scanJson(Buffer.from(line).toString('utf8'), DEPTH_MAX);

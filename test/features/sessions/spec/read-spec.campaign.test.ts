@@ -1,3 +1,3 @@
 // Hostile specs of the maximum size.
 
-import './parse-spec.test.js';
+import './read-spec.test.js';
