@@ -46,7 +46,7 @@ import {
   withSession,
 } from './session-options.js';
 import { sessionStart } from './session-start-command.js';
-import { printAnswer, sessionRows, statusText, taskText } from './session-text.js';
+import { printAnswer, sessionRows, sessionStatusText, taskText } from './session-text.js';
 
 /** `turnpike session check`: checks whether a session can work through this spec to its end. */
 const sessionCheck: CliCommand = {
@@ -242,7 +242,9 @@ const sessionStatus: CliCommand = {
   run: async (args, io) =>
     printSession(sessionStatus, args, io, async (state) => {
       if (args.flag('json')) return printAnswer(sessionAnswer(state), args, io);
-      await io.stdout.write(statusText(state, toPresentSummary(state).effective_status, createPainter(io.colours)));
+      await io.stdout.write(
+        sessionStatusText(state, toPresentSummary(state).effective_status, createPainter(io.colours)),
+      );
       return 0;
     }),
 };

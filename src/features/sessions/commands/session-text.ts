@@ -72,7 +72,7 @@ export function answerText(data: SessionData, paint: Paint): string {
 }
 
 /** The status of a session as a reader sees it, without step proofs. */
-export function statusText(state: SessionState, effective: SessionStatus, paint: Paint): string {
+export function sessionStatusText(state: SessionState, effective: SessionStatus, paint: Paint): string {
   const { spec, settings, outstanding, check, ack, counters } = state;
   const tasks = Object.values(state.tasks);
   const all = spec.phases.reduce((sum, phase) => sum + phase.tasks.length, 0);
