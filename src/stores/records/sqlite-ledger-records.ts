@@ -15,25 +15,7 @@ import { SqlStatements } from './sql-statements.js';
 import { tablesOf } from './sql-table.js';
 import { missingTables } from './sql-open-tables.js';
 import type { SqliteConnection } from '../sqlite/sqlite-binding.js';
-
-/** The part of the ledger's writer that records use. */
-export interface RecordTransaction {
-  /** Whether a write failed, so that this writer commits nothing more. */
-  isBroken(): boolean;
-  /**
-   * Runs `work` in its own transaction.
-   * @throws LedgerError LEDGER_UNAVAILABLE @throws InvariantError while rows are pending
-   */
-  runAlone(work: () => void): void;
-  /** Whether the transaction of the next commit is open. */
-  isBegun(): boolean;
-  /** Begins the transaction of the next commit. @returns false if it was open already */
-  begin(): boolean;
-  /** Rolls that transaction back. */
-  rollBack(): void;
-  /** Rolls it back, and prevents all further commits. */
-  fail(cause: unknown): void;
-}
+import type { OpenLedgerRecords, RecordTransaction } from '../sqlite/sqlite-writer.js';
 
 interface PreparedRecords extends RecordStorage {
   readonly db: SqliteConnection;
@@ -41,7 +23,7 @@ interface PreparedRecords extends RecordStorage {
 }
 
 /** The records of a ledger that is opened for writing. */
-export class SqliteLedgerRecords implements LedgerRecords {
+class SqliteLedgerRecords implements LedgerRecords {
   readonly #connection: () => SqliteConnection;
   readonly #transaction: () => RecordTransaction | null;
   #prepared: PreparedRecords | null = null;
@@ -130,3 +112,7 @@ export class SqliteLedgerRecords implements LedgerRecords {
     return this.#prepared;
   }
 }
+
+/** For a store whose targets may be in its own database. */
+export const openSqliteRecords: OpenLedgerRecords = (connection, transaction) =>
+  new SqliteLedgerRecords(connection, transaction);
