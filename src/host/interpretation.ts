@@ -1,9 +1,12 @@
 import { usageError } from '../core/errors.js';
-import { DEFAULT_INTERPRETER } from '../kernel/interpreter/default-interpreter.js';
+import { DEFAULT_INTERPRETATION } from '../kernel/interpreter/default-interpreter.js';
 import { inertInspector } from '../kernel/interpreter/inert-inspector.js';
-import { INTERPRETERS, type Interpretation } from '../kernel/interpreter/interpreter.js';
+import { INTERPRETERS, TABLE_DRIVEN, type Interpretation } from '../kernel/interpreter/interpreter.js';
+import { xstateInterpretation } from '../kernel/interpreter/xstate-actors.js';
 import type { Log } from '../engine/ports/log.js';
 import type { TurnpikeOptions } from './turnpike-options.js';
+
+const DEFAULT_INTERPRETER = DEFAULT_INTERPRETATION.interpreter;
 
 type InterpretationOptions = Pick<TurnpikeOptions, 'interpreter' | 'inspect'>;
 
@@ -25,12 +28,13 @@ export function checkInterpretation({ interpreter = DEFAULT_INTERPRETER, inspect
 export function resolveInterpretation(options: InterpretationOptions, log: Log): Interpretation {
   checkInterpretation(options);
   const { interpreter = DEFAULT_INTERPRETER, inspect } = options;
-  if (interpreter !== 'xstate' || inspect === undefined) return { interpreter };
+  if (interpreter !== 'xstate') return TABLE_DRIVEN;
+  if (inspect === undefined) return xstateInterpretation();
   let reported = false;
   const report = (error: unknown): void => {
     if (reported) return;
     reported = true;
     log.warn('an inspector failed; runs continue, and later failures are not logged', { error });
   };
-  return { interpreter, inspect: inertInspector(inspect, report) };
+  return xstateInterpretation(inertInspector(inspect, report));
 }
