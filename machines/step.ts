@@ -18,7 +18,7 @@
 import { assign, emit, enqueueActions, sendParent, sendTo, setup } from 'xstate';
 import type { MediatedKind } from '../src/core/contract/policy/catalogue.js';
 import type { ArtifactRef } from '../src/core/contract/artifact-ref.js';
-import type { ApprovalBook } from '../src/core/contract/run/approval.js';
+import type { ApprovalBook, ApprovalEntry } from '../src/core/contract/run/approval.js';
 import type { Amounts } from '../src/core/contract/run/budget.js';
 import type { GatheredFacts } from '../src/core/contract/run/effect.js';
 import type { Label } from '../src/core/contract/policy/labels.js';
@@ -75,9 +75,9 @@ import {
   callerRunDenialFault,
   type CallerRunDeniedEvent,
 } from './caller-runs/caller-run.js';
-import { finishTimer, hasApprovedRequest, hasAwaitedRequest, REQUEST_APPROVED } from './finish-wait.js';
 import type { MediatedLogic } from './mediated.js';
 import { isDoneEvent, type DoneEvent, type RunOutput } from './run.js';
+import type { Verdict } from '../src/core/policy/verdict.js';
 
 export type { StepInput, StepMemory, StepOutput } from './step-memory.js';
 
@@ -498,4 +498,30 @@ export const requestedApproval = (step: StepMemory, policy: Policy) => {
   if (verdict?.cause !== 'APPROVAL_REQUIRED' || digest === null) return null;
   const requested = { digest, name: approvalSubject(step, policy), at: step.received_at };
   return obligation === undefined ? requested : { ...requested, obligation };
+};
+
+// A FINISH that waits until people have decided about the pending requests of its run.
+
+const awaitedEntries = ({ approvals, awaited = [] }: StepMemory): readonly ApprovalEntry[] =>
+  approvals.entries.filter(({ digest }) => awaited.includes(digest));
+
+/** Whether people can still decide about an awaited request. @param now null at a vote, which ends no other request */
+const hasAwaitedRequest = (step: StepMemory, now: string | null): boolean =>
+  awaitedEntries(step).some(({ state, expires_at }) => state === 'open' && (now === null || expires_at > now));
+
+/** Whether an awaited request was approved, and may still be executed. */
+const hasApprovedRequest = (step: StepMemory, now: string | null): boolean =>
+  awaitedEntries(step).some(({ state, expires_at }) => state === 'approved' && (now === null || expires_at > now));
+
+/** The timer for the time when the last awaited request expires. */
+const finishTimer = (step: StepMemory): Emission => {
+  const deadlines = awaitedEntries(step).flatMap(({ state, expires_at }) => (state === 'open' ? [expires_at] : []));
+  return { type: 'timer', run_id: step.agent.run_id, at: deadlines.sort().at(-1) ?? step.received_at };
+};
+
+/** A request was approved while FINISH waited: its agent decides whether it still wants that. */
+const REQUEST_APPROVED: Verdict = {
+  decision: 'deny',
+  rule_id: 'finish.request_approved',
+  cause: 'REQUEST_APPROVED',
 };

@@ -19,15 +19,13 @@
 import { InvariantError, type RunError, type LedgerError } from '../core/errors.js';
 import type { Decision, RunTermination, Reply } from '../kernel/decision.js';
 import type { Tree } from '../kernel/tree.js';
-import type { ErasureResult, LogHead } from './ports/ledger/ledger-store.js';
+import type { ErasureResult, LogHead, LedgerStore } from './ports/ledger/ledger-store.js';
 import type { GrownTree } from './ports/ledger/shared-store.js';
 import { checkExternalHead } from '../core/ledger/verification/check-external-head.js';
-import { eraseCaseContent } from './erase-case-content.js';
 import { EffectRunner, type EffectOutcome, type SuspendableEffects, type SuspendableParts } from './effect-runner.js';
 import { HeadWriter } from './head-writer.js';
 import { InputQueue, LIMITS, QUEUE_MAX, SHARED_LIMITS, ParkedInputs } from './tick/input-queue.js';
-import type { LiveTrees } from './trees/live-trees.js';
-import { openLiveTrees } from './trees/open-live-trees.js';
+import { type LiveTrees, openLiveTrees } from './trees/live-trees.js';
 import type { Reservations } from './reservations/quota-reservations.js';
 import { StepLookup } from './trees/step-lookup.js';
 import {
@@ -37,10 +35,10 @@ import {
   executionSuspendedError,
   sandboxElsewhereError,
   effectsInFlightError,
+  caseInUseError,
 } from './engine-errors.js';
-import { lostInputs } from './tick/lost-inputs.js';
 import { decisionsSubmission, resultSubmission, sharedWakeSubmission, wakeSubmission } from './tick/tick-inputs.js';
-import type { InputOutcome, IssuedCommand, QueuedInput } from './tick/input-outcome.js';
+import { type InputOutcome, type IssuedCommand, type QueuedInput, lostInputs } from './tick/input-outcome.js';
 import { Tick, type TickOptions, Timestamps } from './tick/tick.js';
 import { DRAIN_MS, Timers, waitAtMost, type LoadedTimers } from './timers.js';
 import type {
@@ -53,8 +51,7 @@ import type {
   EngineListener,
   EngineParts,
 } from './tree-engine.js';
-import { IntegrationWaiters } from './writers/integration-waiters.js';
-import type { CommittedTick, LedgerWriter, SharedEngineAccess } from './writers/ledger-writer.js';
+import type { CommittedTick, IntegrationWaiting, LedgerWriter, SharedEngineAccess } from './writers/ledger-writer.js';
 import { findPermanentFailure } from './failures.js';
 
 const NO_TREES: ReadonlySet<string> = new Set();
@@ -77,7 +74,8 @@ export class LedgerEngine implements TreeEngine {
   readonly #steps: StepLookup;
   /** Heads of the current epoch; null before the start. */
   #heads: HeadWriter | null = null;
-  readonly #integrations: IntegrationWaiters;
+  /** Null for the only writer. */
+  readonly #integrations: IntegrationWaiting | null;
   /** Resolves when the tick that was decided last has ended. */
   #lastTick: Promise<void> = Promise.resolve();
   #stopped = false;
@@ -105,7 +103,7 @@ export class LedgerEngine implements TreeEngine {
       load: (tree_ids) => this.#timersOf(tree_ids),
     });
     const confirm = (): Promise<LogHead | null> => (this.hasFailed ? NOTHING : (this.#heads?.confirm() ?? NOTHING));
-    this.#integrations = new IntegrationWaiters({ store: options.store, clock: options.clock, confirm });
+    this.#integrations = writer.createWaiters?.(confirm) ?? null;
     this.#tickOptions = {
       store: options.store,
       trees: this.#trees,
@@ -313,7 +311,13 @@ export class LedgerEngine implements TreeEngine {
     return this.#options.store.head();
   }
 
-  readonly waitUntilIntegrated: TreeEngine['waitUntilIntegrated'] = (...waiting) => this.#integrations.wait(...waiting);
+  readonly waitUntilIntegrated: TreeEngine['waitUntilIntegrated'] = (tree_id, timeoutMs) =>
+    this.#integrations?.wait(tree_id, timeoutMs) ?? this.#confirmOwn(timeoutMs);
+
+  async #confirmOwn(timeoutMs: number): Promise<LogHead | null> {
+    const confirmed = this.hasFailed ? NOTHING : (this.#heads?.confirmOwn() ?? NOTHING);
+    return (await waitAtMost(this.#options.clock, timeoutMs, confirmed)) ? confirmed : null;
+  }
 
   readonly labelVersion = async (case_id: string): Promise<number | null> =>
     (await this.#writer.labelVersion?.(case_id)) ?? null;
@@ -402,7 +406,7 @@ export class LedgerEngine implements TreeEngine {
       store,
       externalHeadStore,
       known: before,
-      shared: this.#writer.leaderParts,
+      createLeader: this.#writer.createLeader,
       // Ignore the failure of an earlier epoch.
       onFailed: (error) => (heads === this.#heads ? this.#fail(error) : undefined),
     });
@@ -692,4 +696,27 @@ class Restarts {
       throw error;
     }
   }
+}
+
+interface CaseErasure {
+  readonly case_id: string;
+  readonly by: string;
+  readonly time: () => string;
+  /** Called before anything is erased, once no check can refuse any more. */
+  readonly beforeErase: (() => Promise<void>) | undefined;
+}
+
+/**
+ * Erases the content of a case (D14). The caller must keep everything else away from the trees.
+ * @throws RunError CASE_IN_USE while a tree of the case is live
+ */
+async function eraseCaseContent(store: LedgerStore, trees: LiveTrees, erasure: CaseErasure): Promise<ErasureResult> {
+  const { case_id, by, time, beforeErase } = erasure;
+  const found = await store.treesOf(case_id);
+  const living = found.find(({ ended }) => !ended);
+  if (living !== undefined) throw caseInUseError(case_id, living.tree_id);
+  const tree_ids = found.map(({ tree_id }) => tree_id);
+  await beforeErase?.();
+  for (const tree_id of tree_ids) trees.drop(tree_id);
+  return store.erase({ case_id, tree_ids, at: time(), by });
 }

@@ -195,7 +195,7 @@ export const FEATURES: readonly Feature[] = [
       load: () =>
         installConditions(
           import('./conditions/condition-language.js').then(({ CEDAR_CONDITIONS }) => CEDAR_CONDITIONS),
-          import('./conditions/counters/counter-facts.js').then(({ COUNTER_FACTS }) => COUNTER_FACTS),
+          import('./conditions/counters/shared-counters.js').then(({ COUNTER_FACTS }) => COUNTER_FACTS),
         ),
     },
     commands: async () => (await import('./conditions/commands/condition-commands.js')).CONDITION_COMMANDS,

@@ -2,7 +2,10 @@ import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { headFile, type HeadFile } from '../stores/ledger/head-file.js';
 import { folderHeads, headNameOf, keptHeads } from '../stores/ledger/kept-heads.js';
+import { openSqliteRecords } from '../stores/records/sqlite-ledger-records.js';
+import { openCaseKeyTable } from '../stores/sqlite/content/sqlite-case-key-table.js';
 import { createSqliteStore, openSqliteStore } from '../stores/sqlite/sqlite-ledger-store.js';
+import { openUntouchedDatabase } from '../stores/sqlite/untouched-file.js';
 import { usageError, type UsageError } from '../core/errors.js';
 import {
   generateLedgerKey,
@@ -95,7 +98,13 @@ export function openHome(
     throw noHomeError(paths.home);
   }
   const erasureSeal = erasureSealOf(paths, { readOnly });
-  const store = openSqliteStore({ ...sqliteFiles(paths), untouched: readOnly, erasureSeal });
+  const store = openSqliteStore({
+    ...sqliteFiles(paths),
+    ...(readOnly && { untouched: openUntouchedDatabase }),
+    erasureSeal,
+    records: openSqliteRecords,
+    caseKeyTable: openCaseKeyTable,
+  });
   const { externalHeadStore, signed } = openHead(paths, { readOnly });
   return readOnly || signed
     ? { store, externalHeadStore }

@@ -33,7 +33,7 @@ import { NO_TRACING } from '../runtime/agents/agents.js';
 import type { EngineObservation } from '../runtime/engine-observation.js';
 import { RunLog } from '../runtime/run-log.js';
 import { winstonLog } from '../system/winston-log.js';
-import { DEFAULT_INTERPRETER } from '../kernel/interpreter/default-interpreter.js';
+import { DEFAULT_INTERPRETATION } from '../kernel/interpreter/default-interpreter.js';
 import { INTERPRETERS } from '../kernel/interpreter/interpreter.js';
 import { registrationsInLedger } from '../runtime/effects/ledger-registrations.js';
 import { catalogueFrom } from '../runtime/effects/define-effects.js';
@@ -339,7 +339,8 @@ export async function openEnvironment(options: TurnpikeOptions): Promise<Storage
  * @throws UsageError USAGE
  */
 function checkOptions(options: TurnpikeOptions): void {
-  const { home, store, keys, state, sandbox, interpreter = DEFAULT_INTERPRETER, inspect } = options;
+  const { home, store, keys, state, sandbox, inspect } = options;
+  const { interpreter = DEFAULT_INTERPRETATION.interpreter } = options;
   if ((home === undefined) === (store === undefined)) throw usageError('openTurnpike takes either `home` or `store`');
   if (home !== undefined && (keys !== undefined || state !== undefined)) {
     throw usageError('`keys` and `state` go with `store`: a home has its own');

@@ -43,9 +43,10 @@ import { ReplayPointRecorder } from '../runtime/ledger/replay-point-recorder.js'
 import { refuseCopied } from '../home/copy-marker.js';
 import { makeFolder } from '../home/home.js';
 import type { HomePaths, KeyFolder, LocalState, SandboxVolume } from '../home/home-paths.js';
-import { DEFAULT_INTERPRETER } from '../kernel/interpreter/default-interpreter.js';
+import { DEFAULT_INTERPRETATION } from '../kernel/interpreter/default-interpreter.js';
 import { inertInspector } from '../kernel/interpreter/inert-inspector.js';
-import type { Interpretation } from '../kernel/interpreter/interpreter.js';
+import { TABLE_DRIVEN, type Interpretation } from '../kernel/interpreter/interpreter.js';
+import { xstateInterpretation } from '../kernel/interpreter/xstate-actors.js';
 import { personOf } from '../names/person-name.js';
 import type { EngineObservation } from '../runtime/engine-observation.js';
 import { readLedgerSigner } from '../home/ledger-key.js';
@@ -283,17 +284,18 @@ function createSandbox(options: TurnpikeOptions, home: SandboxVolume | null): Sa
  * inspector fails at every event.
  */
 function resolveInterpretation(
-  { interpreter = DEFAULT_INTERPRETER, inspect }: Pick<TurnpikeOptions, 'interpreter' | 'inspect'>,
+  { interpreter = DEFAULT_INTERPRETATION.interpreter, inspect }: Pick<TurnpikeOptions, 'interpreter' | 'inspect'>,
   log: Log,
 ): Interpretation {
-  if (interpreter !== 'xstate' || inspect === undefined) return { interpreter };
+  if (interpreter !== 'xstate') return TABLE_DRIVEN;
+  if (inspect === undefined) return xstateInterpretation();
   let reported = false;
   const report = (error: unknown): void => {
     if (reported) return;
     reported = true;
     log.warn('an inspector failed; runs continue, and later failures are not logged', { error });
   };
-  return { interpreter, inspect: inertInspector(inspect, report) };
+  return xstateInterpretation(inertInspector(inspect, report));
 }
 
 /** What an opening, and each restart, checks and prepares after the process becomes the writer and before recovery. */

@@ -1,10 +1,9 @@
 import type { Label } from '../core/contract/policy/labels.js';
 import { EMPTY_LABEL, joinLabels } from '../core/policy/authorize-run.js';
-import { readLabel } from './context-readers.js';
 import type { Decision } from './decision.js';
 import type { Tree } from './tree.js';
 
-const READ_ACTIONS: ReadonlySet<string> = new Set(['tool_call', 'db_read']);
+export const READ_ACTIONS: ReadonlySet<string> = new Set(['tool_call', 'db_read']);
 
 /**
  * The least label above `before` and the labels of everything that was read up to these decisions.
@@ -35,4 +34,8 @@ export function labelAfter(tree: Tree, decisions: readonly Decision[], before: L
 }
 
 /** D11: every run of an agent, and every retry, has the agent's id and an ordinal. */
-const agentOf = (run_id: string): string => run_id.slice(0, run_id.lastIndexOf('.'));
+export const agentOf = (run_id: string): string => run_id.slice(0, run_id.lastIndexOf('.'));
+
+/** The label of everything that an agent has read, from its machine's context; null for any other machine. */
+export const readLabel = (memory: unknown): Label | null =>
+  ((memory ?? {}) as { readonly label?: Label }).label ?? null;

@@ -43,13 +43,11 @@ import { authorizeOrchestrator } from '../core/policy/authorize-run.js';
 import type { Policy } from '../core/policy/policy.js';
 import { resolvedEvent } from '../core/run/audit-events.js';
 import { proposalKey } from '../core/step/check-phases.js';
-import type { Actors, ActorInit, ActorState } from './interpreter/actors.js';
-import { readApprovalBook } from './context-readers.js';
-import { DEFAULT_INTERPRETER } from './interpreter/default-interpreter.js';
-import { DecisionBuilder, rootContext } from './decision-builder.js';
+import type { Actors, ActorInit, ActorState, PersistedActor } from './interpreter/actors.js';
+import { DEFAULT_INTERPRETATION } from './interpreter/default-interpreter.js';
+import { DecisionBuilder, rootContext, recordAccess, recordLedgerEvent, recordRefusal } from './decision-builder.js';
 import type { Decision, Timer, TreeInput } from './decision.js';
 import type { Interpretation } from './interpreter/interpreter.js';
-import type { PersistedActor } from './interpreter/persisted-actor.js';
 import {
   definitionsOf,
   machinesFor,
@@ -58,12 +56,10 @@ import {
   requireApprovals,
   rootMachineFor,
 } from './pinned-policy.js';
-import { recordAccess, recordLedgerEvent, recordRefusal } from './record-refusal.js';
 import { configurationOf } from '../../machines/run.js';
-import { startActors } from './interpreter/start-actors.js';
+import { compileMachine, tableDrivenActors } from './interpreter/table-driven-actors.js';
 import { featureOf, installedFeature, type TreeAccess, type TreeFeature, type TreePart } from './tree-feature.js';
 import type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
-import { redactInspection } from './interpreter/redact-inspection.js';
 import type { StepMemory } from '../../machines/step-memory.js';
 import type { StartRunEvent } from '../../machines/high-risk-run.js';
 import type { ReportEvent } from '../../machines/caller-runs/caller-run.js';
@@ -72,7 +68,7 @@ import type { OrchestratorEvent } from '../../machines/orchestrator.js';
 import type { StepEvent } from '../../machines/step.js';
 import { toCancelReason } from '../core/contract/free-text.js';
 import { isJsonObject } from '../core/contract/json.js';
-import { attachText } from '../core/step/explanation/attached-explanation.js';
+import { attachText } from '../core/step/concluded-step.js';
 import { isPrefixValid, createPayloadPrefix } from '../core/contract/run/input.js';
 
 export type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
@@ -91,7 +87,7 @@ export class Tree {
   #actors: Actors | null = null;
   #failure: unknown = null;
 
-  constructor(tree_id: string, interpretation: Interpretation = { interpreter: DEFAULT_INTERPRETER }) {
+  constructor(tree_id: string, interpretation: Interpretation = DEFAULT_INTERPRETATION) {
     this.tree_id = tree_id;
     this.#interpretation = interpretation;
     this.#builder = new DecisionBuilder(tree_id);
@@ -305,16 +301,19 @@ export class Tree {
   }
 
   #start({ run_id }: RunContext, from: ActorInit): void {
-    if (this.#policy === null) throw new InvariantError('a tree starts with its policy');
-    const interpretation = redactInspection(this.#interpretation, this.#policy);
+    const policy = this.#policy;
+    if (policy === null) throw new InvariantError('a tree starts with its policy');
     const machine: AnyStateMachine =
-      this.#rootFeature === null
-        ? machinesFor(this.#policy).orchestrator
-        : rootMachineFor(this.#policy, this.#rootFeature);
+      this.#rootFeature === null ? machinesFor(policy).orchestrator : rootMachineFor(policy, this.#rootFeature);
     const onEmission = (emission: Emission): void => {
       this.#builder.record(emission);
     };
-    this.#actors = this.#runGuarded(() => startActors(interpretation, { machine, id: run_id, from }, onEmission));
+    const interpretation = this.#interpretation;
+    this.#actors = this.#runGuarded(() =>
+      interpretation.interpreter === 'xstate'
+        ? interpretation.start({ machine, id: run_id, from }, policy, onEmission)
+        : tableDrivenActors(compileMachine(machine), run_id, from, onEmission, interpretation.observer),
+    );
   }
 
   /** Whether the feature that opened the tree keeps this input for itself. */
@@ -547,6 +546,15 @@ const canHavePrefix = (proposal: ProposalInput, policy: PayloadPolicy): boolean 
   policy !== null && isPrefixValid(proposal, policy.limits.payload_bytes_max);
 
 // Restores trees, and reads what waits in them.
+
+/** The approval book of a run: an agent run has its own, a mediated run has the one that belongs to its request. */
+function readApprovalBook(memory: unknown): ApprovalBook | null {
+  const { approvals, approval } = (memory ?? {}) as {
+    readonly approvals?: ApprovalBook;
+    readonly approval?: { readonly book: ApprovalBook } | null;
+  };
+  return approvals ?? approval?.book ?? null;
+}
 
 /** Continues a tree from a snapshot. `policies` are the artifacts of the tree's `open`: lanes, roles, actions. */
 export function restoreTree(

@@ -133,7 +133,6 @@ function ruleIds(): readonly string[] {
     ...filesIn('machines', /\.ts$/),
     ...filesIn('src/core/step', /\.ts$/),
     'src/features/approvals/approval-decision.ts',
-    'src/features/approvals/finish-rule.ts',
     'src/features/decision-points/decision-point-rules.ts',
     'src/core/policy/sandbox-path.ts',
     'src/core/policy/verdict.ts',

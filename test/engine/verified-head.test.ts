@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 import { LedgerModel } from '../fixtures/ledger-model/ledger-model.js';
 import { modelStore } from '../fixtures/ledger-model/model-store.js';
 import { Sequencer } from '../../src/engine/sequencer.js';
-import { VerifiedHead } from '../../src/engine/verified-head.js';
+import { VerifiedHead } from '../../src/engine/head-writer.js';
 import type { LogHead } from '../../src/engine/ports/ledger/ledger-store.js';
 import { opening, scribeOf, treeId } from '../fixtures/entries.js';
 import { ForwardingStore } from '../fixtures/forwarding-store.js';

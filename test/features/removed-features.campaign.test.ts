@@ -50,8 +50,7 @@ const WITH_FEATURES: readonly string[] = [
   'test/kernel/loaded-features.test.ts',
   // Recorded trees have conditions.
   'test/kernel/replay/histories.test.ts',
-  'test/kernel/replay/lost-entries-history.test.ts',
-  'test/kernel/replay/operator-acts-history.test.ts',
+  'test/kernel/replay/history-contents.test.ts',
 ];
 /** The answers to options and calls that need a missing feature. */
 const REFUSED: readonly string[] = [

@@ -10,8 +10,6 @@ import { ROOT } from '../root.js';
 const ALWAYS_LOADED: readonly string[] = [
   'src/features/approvals/approval-decision.ts',
   'src/features/approvals/approval-requests.ts',
-  'src/features/approvals/finish-rule.ts',
-  'src/features/approvals/obligation.ts',
   'src/features/approvals/voter-identity.ts',
   'src/features/declare-features.ts',
 ];

@@ -59,7 +59,8 @@ function placeOf(name, parentURL) {
     url.pathname = url.pathname.replace(/js$/, end);
   }
   const graph = graphOf(parentURL);
-  if (graph?.startsWith('xstate-') && url.pathname.endsWith('/default-interpreter.ts')) return XSTATE;
+  const isReplaced = graph?.startsWith('xstate-') && url.pathname.endsWith('/default-interpreter.ts');
+  if (isReplaced) url.pathname = new URL(XSTATE).pathname;
   if (graph !== null) url.searchParams.set('graph', graph);
   return url.href;
 }

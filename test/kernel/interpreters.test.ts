@@ -14,7 +14,7 @@ import type { Actors } from '../../src/kernel/interpreter/actors.js';
 import type { Interpreter } from '../../src/kernel/interpreter/interpreter.js';
 import type { TreeInput } from '../../src/kernel/decision.js';
 import { restoreTree, type TreeSnapshot } from '../../src/kernel/tree.js';
-import { xstateActors } from '../../src/kernel/interpreter/xstate-actors.js';
+import { xstateActors, xstateInterpretation } from '../../src/kernel/interpreter/xstate-actors.js';
 import { AGENT, essence, proposal, SHIPPED, TREE, TreeDriver } from '../fixtures/tree.js';
 
 const INVARIANT = expect.objectContaining({ code: 'INVARIANT' });
@@ -95,7 +95,7 @@ describe("XState's actors of a tree that leaves memory", () => {
     const stopped = waiting(() => undefined);
     stopped.tree.stop();
     const text = JSON.stringify(stopped.tree.snapshot());
-    const again = restoreTree(JSON.parse(text) as TreeSnapshot, SHIPPED, { interpreter: 'xstate' });
+    const again = restoreTree(JSON.parse(text) as TreeSnapshot, SHIPPED, xstateInterpretation());
     const other = new TreeDriver().ready();
     for (const input of stopped.inputs.slice(other.inputs.length)) other.take(input);
     const input: TreeInput = { ...stopped.inputs.at(-1)!, recorded: { ...stopped.inputs.at(-1)!.recorded } };

@@ -6,8 +6,9 @@ import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
 import { sized } from '../fixtures/campaign.js';
 import { randomTree } from '../fixtures/random-tree.js';
 import { essence, TreeDriver } from '../fixtures/tree.js';
+import { xstateInterpretation } from '../../src/kernel/interpreter/xstate-actors.js';
 
-const XSTATE = { interpreter: 'xstate' } as const;
+const XSTATE = xstateInterpretation();
 const underXState = (tree_id: string): Tree => new Tree(tree_id, XSTATE);
 const underTables = (tree_id: string): Tree => new Tree(tree_id, TABLE_DRIVEN);
 /** A snapshot as the store gets it. */

@@ -13,8 +13,7 @@ import {
 import type { Emission } from '../../machines/emission.js';
 import { implementationsOf } from '../../src/core/contract/inspection/xstate-fields.js';
 import { compileAction } from '../../src/kernel/interpreter/table-driven-actors.js';
-import { type ActorMemory } from '../../src/kernel/interpreter/persisted-actor.js';
-import { type ActorEvent } from '../../src/kernel/interpreter/actors.js';
+import type { ActorEvent, ActorMemory } from '../../src/kernel/interpreter/actors.js';
 import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';
 import { SHIPPED } from '../fixtures/tree.js';
 

@@ -9,6 +9,7 @@ import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
 import { sized } from '../fixtures/campaign.js';
 import { GovernedTree, governedPolicy, MOVES } from '../fixtures/governed.js';
 import { AGENT, essence, TREE } from '../fixtures/tree.js';
+import { xstateInterpretation } from '../../src/kernel/interpreter/xstate-actors.js';
 
 const RULE = 'approver_roles: [ATTORNEY_ADMIN], quorum: 1, expires_minutes: 60';
 const POLICY = governedPolicy(
@@ -55,7 +56,7 @@ test("U-01 U-06 D16: our interpreter and XState decide the same, and each can co
     fc.property(HISTORY, (moves) => {
       const d = new GovernedTree(POLICY).working();
       for (const move of moves) MORE[move]!(d);
-      const xstate = { interpreter: 'xstate' } as const;
+      const xstate = xstateInterpretation();
       let [ours, theirs] = [new Tree(TREE, TABLE_DRIVEN), new Tree(TREE, xstate)];
       for (const [i, input] of d.inputs.entries()) {
         const expected = essence(d.decisions[i]!);

@@ -3,7 +3,7 @@
 // to reproduce it.
 
 import { parseArgs } from 'node:util';
-import { DEFAULT_INTERPRETER } from '../../src/kernel/interpreter/default-interpreter.js';
+import { DEFAULT_INTERPRETATION } from '../../src/kernel/interpreter/default-interpreter.js';
 import { INTERPRETERS, type Interpreter } from '../../src/kernel/interpreter/interpreter.js';
 import { count } from './faults.js';
 import type { Yields } from './pace.js';
@@ -26,7 +26,7 @@ const USAGE = `simulate [--seed N] [--seeds N] [--steps N] [--planted NAME] [--y
   --yields N      paced work yields at every N-th call, 0: never (default: where chance says so)
   --paces         each seed at each pace, alone and in parallel with ${BUSY_LOOPS} busy loops: the digests must be equal
                   (default ${PACED_SEEDS} seeds of ${PACED_STEPS} steps)
-  --interpreter   ${INTERPRETERS.join(' or ')} (default ${DEFAULT_INTERPRETER})`;
+  --interpreter   ${INTERPRETERS.join(' or ')} (default ${DEFAULT_INTERPRETATION.interpreter})`;
 
 interface Task {
   readonly first: number;
@@ -51,7 +51,9 @@ function taskOf(args: readonly string[]): Task | null {
     const all = paces ? PACED_SEEDS : SEEDS;
     const seeds = Number(values.seeds ?? (values.seed === undefined ? all : 1));
     const steps = Number(values.steps ?? (paces ? PACED_STEPS : STEPS));
-    const interpreter = INTERPRETERS.find((name) => name === (values.interpreter ?? DEFAULT_INTERPRETER));
+    const interpreter = INTERPRETERS.find(
+      (name) => name === (values.interpreter ?? DEFAULT_INTERPRETATION.interpreter),
+    );
     const yields = values.yields === undefined ? 'drawn' : Number(values.yields);
     const numbers = [first, seeds, steps, 1 + (yields === 'drawn' ? 0 : yields)];
     const isWhole = numbers.every((number) => Number.isSafeInteger(number) && number >= 1);
@@ -77,7 +79,7 @@ function sayViolation({ seed, steps, violation, tail }: Report, { plant, interpr
   for (const line of tail) say(`  | ${line}`);
   say(`VIOLATED in step ${steps} of seed ${seed}: ${violation.invariant}: ${violation.detail}`);
   const planted = plant === undefined ? '' : ` --planted ${plant.name}`;
-  const under = interpreter === DEFAULT_INTERPRETER ? '' : ` --interpreter ${interpreter}`;
+  const under = interpreter === DEFAULT_INTERPRETATION.interpreter ? '' : ` --interpreter ${interpreter}`;
   say(`again: npm run campaign -- simulate --seed ${seed} --steps ${steps}${planted}${under}`);
 }
 

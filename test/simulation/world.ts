@@ -7,7 +7,7 @@ import { modelStore } from '../fixtures/ledger-model/model-store.js';
 import { ephemeralKey } from '../../src/stores/keys/session-key.js';
 import type { Recovery } from '../../src/engine/tree-engine.js';
 import { CodedError } from '../../src/core/errors.js';
-import { DEFAULT_INTERPRETER } from '../../src/kernel/interpreter/default-interpreter.js';
+import { DEFAULT_INTERPRETATION } from '../../src/kernel/interpreter/default-interpreter.js';
 import type { Interpreter } from '../../src/kernel/interpreter/interpreter.js';
 import { EMPTY_HEAD } from '../../src/core/ledger/proof/merkle.js';
 import type { Clock } from '../../src/engine/ports/clock.js';
@@ -105,7 +105,7 @@ export class World {
   closes = 0;
   restarts = 0;
 
-  constructor({ seed, plant, yields, quota, interpreter = DEFAULT_INTERPRETER }: WorldOptions) {
+  constructor({ seed, plant, yields, quota, interpreter = DEFAULT_INTERPRETATION.interpreter }: WorldOptions) {
     this.seed = seed;
     this.quota = quota;
     this.#interpreter = interpreter;

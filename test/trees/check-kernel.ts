@@ -8,6 +8,7 @@ import type { Decision, TreeInput } from '../../src/kernel/decision.js';
 import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
 import { ROOT, type Played } from './play.js';
 import { isVote, type Faults } from './story.js';
+import { xstateInterpretation } from '../../src/kernel/interpreter/xstate-actors.js';
 
 const essence = ({ entries, commands, replies, timers, marks, ended, refused }: Decision): string =>
   canonicalJson({ entries: entries.map(({ text }) => text), commands, replies, timers, marks, ended, refused });
@@ -67,7 +68,7 @@ const verdicts = ({ entries }: Decision, outcome: 'allow' | 'deny'): string[] =>
   );
 
 export function oracle({ inputs, decisions }: Played): Faults {
-  const tree = new Tree(ROOT, { interpreter: 'xstate' });
+  const tree = new Tree(ROOT, xstateInterpretation());
   for (const [i, input] of inputs.entries()) {
     const expected = decisions[i];
     if (expected === undefined || essence(tree.decide(input)) !== essence(expected))

@@ -1,7 +1,7 @@
 // RECORD and RESPOND as pure functions of the decided step.
 
 import { findAction } from '../contract/policy/catalogue.js';
-import { type ArtifactRef } from '../contract/artifact-ref.js';
+import type { ArtifactRef } from '../contract/artifact-ref.js';
 import { sha256 } from '../contract/hash.js';
 import type { JsonObject } from '../contract/json.js';
 import type { Outcome, StepDecision } from '../contract/run/phase.js';
@@ -20,7 +20,6 @@ import {
 import { FAULTS, type Fault, messageOf } from '../contract/fault.js';
 import { unprivilegedResult } from './mediated-request.js';
 import { InvariantError } from '../errors.js';
-import { attachedText } from './explanation/attached-explanation.js';
 
 /** A step whose decision and result are known. */
 export interface ConcludedStep extends StepDraft {
@@ -141,4 +140,23 @@ export function buildResponse(parts: ResponseParts, exposure: Exposure): StepRes
 
 function shownError({ error_code, message, explanation = null }: StepError, exposure: Exposure): StepError {
   return exposure === 'explained' ? { error_code, message, explanation } : { error_code, message };
+}
+
+// What a tool says of its failure, while a step composes its response (C94). The machines carry the reference only. The
+// text is attached to the reference for one macrostep, so that no snapshot of a tree holds content of a case.
+
+const attachedTexts = new WeakMap<ArtifactRef, string>();
+
+/** @param ref the reference in the input that brings the text */
+export function attachText(ref: ArtifactRef, text: string): ArtifactRef {
+  attachedTexts.set(ref, text);
+  return ref;
+}
+
+/** @throws InvariantError after the macrostep of the input that brought the text */
+function attachedText(ref: ArtifactRef): string {
+  const text = attachedTexts.get(ref);
+  if (text === undefined)
+    throw new InvariantError('the explanation of a tool is needed after the input that brought it');
+  return text;
 }

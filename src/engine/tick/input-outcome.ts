@@ -2,6 +2,7 @@ import type { Command, Decision } from '../../kernel/decision.js';
 import type { InputMark, StoredSnapshot, TreeAppend, TreeRecoveryHint } from '../ports/ledger/ledger-store.js';
 import type { BatchContribution } from './batch-builder.js';
 import type { SubmissionResult, Submission } from '../tree-engine.js';
+import { caseChangedError } from '../engine-errors.js';
 
 /** An input in the queue, with the promise of its submitter. @see LedgerEngine, `#enqueue` */
 export interface QueuedInput {
@@ -36,4 +37,15 @@ export interface InputOutcome extends BatchContribution {
 export interface IssuedCommand {
   readonly tree_id: string;
   readonly command: Command;
+}
+
+/**
+ * The inputs of trees that another worker has extended: they are decided again. An input that contains the label of a
+ * case is rejected with all inputs of its tree, because only the caller can make it again.
+ */
+export function lostInputs(outcomes: readonly InputOutcome[], overtaken: ReadonlySet<string>): readonly QueuedInput[] {
+  const lost = outcomes.filter(({ tree_id }) => overtaken.has(tree_id));
+  const stale = new Set(lost.flatMap(({ tree_id, item }) => (item.submission.caseLabel ? [tree_id] : [])));
+  for (const { tree_id, item } of lost) if (stale.has(tree_id)) item.reject(caseChangedError());
+  return lost.flatMap(({ tree_id, item }) => (stale.has(tree_id) ? [] : [item]));
 }

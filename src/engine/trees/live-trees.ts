@@ -4,10 +4,11 @@ import type { LedgerStore, StoredSnapshot, TreeRecoveryHint } from '../ports/led
 import type { Log } from '../ports/log.js';
 import { isUnfoldable } from '../failures.js';
 import { foldOn, foldTree, foldTrees, type FoldedTree } from './fold-trees.js';
-import { nextSnapshotSeq, snapshotOf, type FoldOptions } from './snapshots.js';
+import { nextSnapshotSeq, snapshotOf, type FoldOptions, SNAPSHOT_ENTRIES } from './snapshots.js';
 import type { TickObserver } from '../tick/tick-observer.js';
 import type { LoadedTimers } from '../timers.js';
-import { LaterTrees } from './later-trees.js';
+import type { EngineParts } from '../tree-engine.js';
+import { isUnsupported } from '../../kernel/pinned-policy.js';
 
 export const LIVE_TREES_MAX = 1_024;
 
@@ -273,3 +274,41 @@ function earliestTimer({ timers }: Tree): string | null {
 }
 
 const isBefore = (one: string | null, other: string | null): boolean => one !== null && (other === null || one < other);
+
+/** The trees of an engine. @param treeLengths see `LiveTreesOptions` */
+export function openLiveTrees(parts: EngineParts, treeLengths: LiveTreesOptions['treeLengths']): LiveTrees {
+  const { store, liveTreesMax = LIVE_TREES_MAX, snapshotEntries = SNAPSHOT_ENTRIES, interpretation } = parts;
+  return new LiveTrees(store, liveTreesMax, snapshotEntries, {
+    onEvict: (tree) => parts.commitObserver?.onEvict(tree),
+    ...{ interpretation, key: parts.secrets },
+    treeLengths,
+    observer: parts.tickObserver,
+  });
+}
+
+/** Maximum trees that are remembered; beyond it, the one that was met first is forgotten and may be met again. */
+export const LATER_TREES_MAX = 4_096;
+
+/**
+ * The trees that this process cannot evaluate, as far as it has met them: a later version of the program started them,
+ * and a worker of that version has to continue them.
+ */
+export class LaterTrees {
+  readonly #ids = new Set<string>();
+
+  get ids(): readonly string[] {
+    return [...this.#ids];
+  }
+
+  get count(): number {
+    return this.#ids.size;
+  }
+
+  /** Remembers the tree if the error says that this process cannot evaluate it. */
+  note(tree_id: string, error: unknown): void {
+    if (!isUnsupported(error)) return;
+    const [first] = this.#ids;
+    if (this.#ids.size >= LATER_TREES_MAX && first !== undefined) this.#ids.delete(first);
+    this.#ids.add(tree_id);
+  }
+}

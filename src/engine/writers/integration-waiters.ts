@@ -4,6 +4,7 @@
 
 import type { Clock } from '../ports/clock.js';
 import type { LogHead, PendingAppend } from '../../core/ledger/readable-ledger.js';
+import type { IntegrationWaiting } from './ledger-writer.js';
 import type { LogStore } from '../ports/ledger/log-store.js';
 
 /** Interval of the poll while callers wait, in ms. */
@@ -11,7 +12,7 @@ export const INTEGRATION_POLL_MS = 25;
 /** Maximum number of pending appends that one poll reads. */
 const APPENDS_MAX = 4_096;
 
-export interface IntegrationWaitersOptions {
+interface IntegrationWaitersOptions {
   readonly store: Pick<LogStore, 'pending'>;
   readonly clock: Clock;
   /** Writes a head to the head file that covers all that was integrated before this call. Null after a failure. */
@@ -27,7 +28,7 @@ interface Waiter {
   resolve(head: LogHead | null): void;
 }
 
-export class IntegrationWaiters {
+export class IntegrationWaiters implements IntegrationWaiting {
   readonly #options: IntegrationWaitersOptions;
   #waiters: Waiter[] = [];
   #isPolling = false;

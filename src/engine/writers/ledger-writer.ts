@@ -1,9 +1,8 @@
-import type { Batch, CommitResult } from '../ports/ledger/ledger-store.js';
+import type { Batch, CommitResult, LogHead } from '../ports/ledger/ledger-store.js';
 import type { GrownTree } from '../ports/ledger/shared-store.js';
 import type { RecoveringEngine } from '../recovery.js';
 import type { LazyLedgerFacts } from '../ledger-facts.js';
 import type { Reservations } from '../reservations/quota-reservations.js';
-import type { LogLeaderOptions } from './log-leader.js';
 import type { Tick } from '../tick/tick.js';
 import type { Recovery } from '../tree-engine.js';
 
@@ -34,9 +33,31 @@ export interface SharedEngineAccess extends RecoveringEngine {
   fail(error: unknown): void;
 }
 
+/** What a worker does with appends of all workers that are pending. */
+export interface IntegrationWork {
+  /** Integrates what is pending. @returns whether the log has grown; never rejects */
+  readonly integrate: () => Promise<boolean>;
+  /** Reads and checks the head. Never rejects. */
+  readonly follow: () => Promise<void>;
+}
+
+/** Callers that wait until the log has what a tree has now. @see IntegrationWaiters in integration-waiters.ts */
+export interface IntegrationWaiting {
+  /** See `TreeEngine.waitUntilIntegrated`. */
+  wait(tree_id: string, timeoutMs: number): Promise<LogHead | null>;
+}
+
+/** Decides when a worker integrates pending appends. @see LogLeader in log-leader.ts */
+export interface IntegrationLeader {
+  start(): void;
+  stop(): void;
+  /** This worker has committed. */
+  onCommitted(): void;
+}
+
 /**
  * How an engine writes to its ledger: alone, or together with other workers.
- * @see ExclusiveWriter in exclusive-writer.ts, the only writer of a ledger
+ * @see ExclusiveWriter in embedded.ts, the only writer of a ledger
  * @see SharedWriter in shared-writer.ts, one of several writers
  */
 export interface LedgerWriter {
@@ -45,7 +66,12 @@ export interface LedgerWriter {
   readonly reservations: Reservations;
   readonly ledgerFacts: Readonly<LazyLedgerFacts>;
   /** Absent for the only writer, which integrates at every commit. */
-  readonly leaderParts?: Pick<LogLeaderOptions, 'store' | 'clock' | 'log'> | undefined;
+  readonly createLeader?: ((work: IntegrationWork) => IntegrationLeader) | undefined;
+  /**
+   * Absent for the only writer, which need not look at the appends of others.
+   * @param confirm writes a head that covers all that was integrated before this call; null after a failure
+   */
+  readonly createWaiters?: ((confirm: () => Promise<LogHead | null>) => IntegrationWaiting) | undefined;
   /** The stored lengths of trees. Absent if no other worker extends them. */
   readonly treeLengths?: ((tree_ids: readonly string[]) => Promise<readonly number[]>) | undefined;
   /** See `TreeEngine.labelVersion`. Absent for the only writer. */

@@ -10,6 +10,7 @@ import { BackgroundJob } from '../background-job.js';
 import type { Clock } from '../ports/clock.js';
 import type { Log } from '../ports/log.js';
 import type { SharedLedgerStore } from '../ports/ledger/shared-store.js';
+import type { IntegrationLeader, IntegrationWork } from './ledger-writer.js';
 
 /** Interval of the leader while appends are pending, in ms. */
 export const LEADER_MS = 50;
@@ -18,17 +19,13 @@ export const LEADER_IDLE_MS = 200;
 /** Interval of a follower, in ms. */
 export const FOLLOWER_MS = 1_000;
 
-export interface LogLeaderOptions {
+interface LogLeaderOptions extends IntegrationWork {
   readonly store: Pick<SharedLedgerStore, 'lead' | 'pending'>;
   readonly clock: Clock;
   readonly log: Log;
-  /** Integrates what is pending. @returns whether the log has grown; never rejects */
-  readonly integrate: () => Promise<boolean>;
-  /** Reads and checks the head. Never rejects. */
-  readonly follow: () => Promise<void>;
 }
 
-export class LogLeader {
+export class LogLeader implements IntegrationLeader {
   readonly #options: LogLeaderOptions;
   readonly #job: BackgroundJob;
   #isLeader = false;

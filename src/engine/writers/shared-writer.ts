@@ -26,6 +26,7 @@ import type {
   SharedAppend,
   SharedBatch,
   SharedLedgerStore,
+  CaseLabelChange,
 } from '../ports/ledger/shared-store.js';
 import { BackgroundJob } from '../background-job.js';
 import { LazyLedgerFacts, type SharedLedgerFacts } from '../ledger-facts.js';
@@ -33,11 +34,14 @@ import { SharedReservations } from '../reservations/shared-reservations.js';
 import { isOutcomeUnknown, sendUntilKnown } from '../tick/batch-builder.js';
 import type { Tick } from '../tick/tick.js';
 import type { CaseLabelVersion, EngineParts, Recovery } from '../tree-engine.js';
-import { CaseLabels } from './case-labels.js';
-import { leaseChanges } from './leases.js';
-import { LeaseSettler } from './lease-settler.js';
+import { LeaseSettler, leaseChanges } from './lease-settler.js';
 import type { CommittedTick, LedgerWriter, SharedEngineAccess } from './ledger-writer.js';
-import { LostRaces } from './lost-races.js';
+import { IntegrationWaiters } from './integration-waiters.js';
+import { LogLeader } from './log-leader.js';
+import type { Label } from '../../core/contract/policy/labels.js';
+import type { Decision } from '../../kernel/decision.js';
+import { labelAfter } from '../../kernel/label-after.js';
+import type { Tree } from '../../kernel/tree.js';
 
 /** For so long after sending a commit, a worker performs its effects without asking, in ms. */
 export const GUARD_MS = 2_000;
@@ -55,7 +59,8 @@ export class SharedWriter implements LedgerWriter {
   readonly sharesTrees = true;
   readonly reservations: SharedReservations;
   readonly ledgerFacts: LazyLedgerFacts<SharedLedgerFacts>;
-  readonly leaderParts: NonNullable<LedgerWriter['leaderParts']>;
+  readonly createLeader: NonNullable<LedgerWriter['createLeader']>;
+  readonly createWaiters: NonNullable<LedgerWriter['createWaiters']>;
   readonly treeLengths: (tree_ids: readonly string[]) => Promise<readonly number[]>;
   readonly #store: SharedLedgerStore;
   readonly #parts: Parts;
@@ -77,7 +82,8 @@ export class SharedWriter implements LedgerWriter {
     this.#settler = new LeaseSettler(store, parts, GRACE_MS);
     this.reservations = new SharedReservations(store, parts.effects);
     this.ledgerFacts = new LazyLedgerFacts((source) => source.ofSharedWorker(store));
-    this.leaderParts = { store, clock: parts.clock, log: parts.log };
+    this.createLeader = (work) => new LogLeader({ store, clock: parts.clock, log: parts.log, ...work });
+    this.createWaiters = (confirm) => new IntegrationWaiters({ store, clock: parts.clock, confirm });
     this.treeLengths = (tree_ids) => store.treeLengths(tree_ids);
     this.labelVersion = (case_id) => store.labelVersion(case_id);
     this.#polls = new BackgroundJob({
@@ -340,4 +346,88 @@ interface TreeLock {
   readonly committed: Promise<Decided>;
   readonly decided: (batch: SharedBatch) => void;
   readonly abandoned: (error: unknown) => void;
+}
+
+// Which appends may raise the label of their case: the join of the labels of everything that its runs have read.
+//
+//   L1. A worker remembers for each case a label for which it has raised the version. An append whose runs have read
+//       nothing above it raises nothing, so few commits lock the row of their case.
+//   L2. If the label of a read is not known here, the append counts as raising: a version too many costs one repeated
+//       computation.
+
+/** Maximum cases that are remembered. */
+const CASES_MAX = 4_096;
+
+class CaseLabels {
+  readonly #raised = new Map<string, Label>();
+  /** The labels after the appends, as far as they are known. */
+  readonly #labels = new WeakMap<CaseLabelChange, Label>();
+
+  /**
+   * @param tree the tree after all of the decisions of the append
+   * @param contained the label that the append contains, or null
+   */
+  changeOf(tree: Tree, decisions: readonly Decision[], contained: CaseLabelVersion | null): CaseLabelChange | null {
+    const case_id = contained?.case_id ?? tree.case_id;
+    if (case_id === null) return null;
+    const raised = this.#raised.get(case_id) ?? null;
+    const label = labelAfter(tree, decisions, raised);
+    const isRaised = label === null || (label !== raised && hasOrigin(label));
+    if (!isRaised && contained === null) return null;
+    const change = { case_id, version: contained?.version ?? null, isRaised };
+    if (label !== null) this.#labels.set(change, label);
+    return change;
+  }
+
+  /** The append with this change was committed. */
+  onCommitted(change: CaseLabelChange): void {
+    const label = this.#labels.get(change);
+    if (label === undefined) return;
+    if (this.#raised.size >= CASES_MAX) this.#raised.clear();
+    this.#raised.set(change.case_id, label);
+  }
+}
+
+/** Whether it is not the label of data without an origin. */
+const hasOrigin = ({ cases, flags, many }: Label): boolean => cases.length > 0 || flags.length > 0 || many;
+
+/** A tree that was lost so often in a row is decided under its lock. */
+const LOSSES_MAX = 2;
+/** A contested tree stays so for this many commits of this worker. */
+const CONTESTED_COMMITS = 64;
+/** Maximum trees that are remembered. */
+const TREES_MAX = 4_096;
+
+/** The trees that several workers extend at once. */
+class LostRaces {
+  /** Losses in a row, by tree. */
+  readonly #losses = new Map<string, number>();
+  /** Commits for which a tree is still contested. */
+  readonly #contested = new Map<string, number>();
+
+  isContested(tree_id: string): boolean {
+    return this.#contested.has(tree_id);
+  }
+
+  note(tree_id: string, lost: boolean): void {
+    if (lost) this.#noteLoss(tree_id);
+    else this.#noteSuccess(tree_id);
+  }
+
+  #noteLoss(tree_id: string): void {
+    const losses = (this.#losses.get(tree_id) ?? 0) + 1;
+    if (this.#losses.size >= TREES_MAX) this.#losses.clear();
+    this.#losses.set(tree_id, losses);
+    if (losses < LOSSES_MAX) return;
+    if (this.#contested.size >= TREES_MAX) this.#contested.clear();
+    this.#contested.set(tree_id, CONTESTED_COMMITS);
+  }
+
+  #noteSuccess(tree_id: string): void {
+    this.#losses.delete(tree_id);
+    const left = this.#contested.get(tree_id);
+    if (left === undefined) return;
+    if (left <= 1) this.#contested.delete(tree_id);
+    else this.#contested.set(tree_id, left - 1);
+  }
 }

@@ -7,6 +7,8 @@ import {
   type ApprovalDecider,
   type ApprovalDecision,
   type StepToApprove,
+  type ActionWithRequests,
+  type FinishPolicy,
 } from '../../core/policy/policy-features.js';
 import { deny, denyCondition, type Verdict } from '../../core/policy/verdict.js';
 import {
@@ -16,9 +18,10 @@ import {
   requestApproval,
   tightenRequest,
   withoutVotes,
+  obligationOf,
 } from './approval-requests.js';
-import { awaitedRequests, finishDenial } from './finish-rule.js';
-import { obligationOf } from './obligation.js';
+import type { FinishRule } from '../../core/contract/policy/actions-policy.js';
+import type { ApprovalBook } from '../../core/contract/run/approval.js';
 
 /** A step needs an approval by the rule of its subject, by conditions, or by both. */
 export function decideApproval({
@@ -43,6 +46,31 @@ export function decideApproval({
 }
 
 const withoutApproval = (denial: Verdict | null): ApprovalDecision => ({ denial, digest: null, obligation: null });
+
+// FINISH while requests of the run wait for their approval: the policy says what becomes of it
+// (`knobs.finish_with_pending_request`).
+
+/** The rule for FINISH. */
+const finishRule = ({ knobs }: FinishPolicy): FinishRule => knobs.finish_with_pending_request ?? 'cancel';
+
+/** The digests of the requests that people can still decide about at a time. */
+const pendingDigests = ({ entries }: ApprovalBook, now: string): readonly string[] =>
+  entries.filter(({ state, expires_at }) => state === 'open' && expires_at > now).map(({ digest }) => digest);
+
+/** The denial of a FINISH that the policy does not allow now; null if it is allowed, or has to wait. */
+const finishDenial = ({ action, approvals, received_at }: ActionWithRequests, policy: FinishPolicy): Verdict | null =>
+  action === 'FINISH' && finishRule(policy) === 'deny' && pendingDigests(approvals, received_at).length > 0
+    ? REQUEST_PENDING
+    : null;
+
+/** The requests that a FINISH waits for; none if it need not wait. */
+const awaitedRequests = (
+  { action, approvals, received_at }: ActionWithRequests,
+  policy: FinishPolicy,
+): readonly string[] =>
+  action === 'FINISH' && finishRule(policy) === 'wait' ? pendingDigests(approvals, received_at) : [];
+
+const REQUEST_PENDING: Verdict = { decision: 'deny', rule_id: 'finish.request_pending', cause: 'REQUEST_PENDING' };
 
 /** What core asks of approvals. */
 export const APPROVAL_DECIDER: ApprovalDecider = {

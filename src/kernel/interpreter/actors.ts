@@ -1,6 +1,6 @@
+import type { AnyStateMachine } from 'xstate';
 import type { Emission } from '../../../machines/emission.js';
 import type { RunOutput } from '../../../machines/run.js';
-import type { ActorMemory, PersistedActor } from './persisted-actor.js';
 
 /** Any event that an actor can receive. */
 export interface ActorEvent {
@@ -47,6 +47,13 @@ export type EmissionListener = (emission: Emission) => void;
 /** How an actor starts: with an input, or from a persisted state. */
 export type ActorInit = { readonly input: unknown } | { readonly persisted: PersistedActor };
 
+/** The machine and id of a tree's root actor, and how it starts. */
+export interface RootActor {
+  readonly machine: AnyStateMachine;
+  readonly id: string;
+  readonly from: ActorInit;
+}
+
 /** An actor that is about to act: its machine, its context so far, and the current event. */
 export interface ObservedActor {
   readonly machine: string;
@@ -63,4 +70,26 @@ export interface TransitionObserver {
   onSpawn(parent: ObservedActor, child: { readonly src: string; readonly id: string; readonly input: unknown }): void;
   /** Called after each transition with the actor, the edge (`edgeId`) and the resulting state. */
   onTransition?(actor: string, edge: string, statePath: readonly string[]): void;
+}
+
+/** The context of an actor: plain JSON. */
+export type ActorMemory = Record<string, unknown>;
+
+/** An actor in XState's persisted format. */
+export interface PersistedActor {
+  readonly status: 'active' | 'done' | 'stopped' | 'error';
+  readonly output?: unknown;
+  readonly value: StateValue;
+  readonly context: ActorMemory;
+  readonly children: Readonly<Record<string, { readonly src: string; readonly snapshot: PersistedActor }>>;
+}
+export type StateValue = string | { readonly [key: string]: StateValue };
+
+/** Converts a state path to XState's state value: `['running', 'ready']` becomes `{ running: 'ready' }`. */
+export const toStateValue = (path: readonly string[]): StateValue =>
+  path.slice(0, -1).reduceRight<StateValue>((value, key) => ({ [key]: value }), path.at(-1) ?? '');
+
+export function toStatePath(value: StateValue): readonly string[] {
+  if (typeof value === 'string') return [value];
+  return Object.entries(value).flatMap(([key, rest]) => [key, ...toStatePath(rest)]);
 }

@@ -15,6 +15,9 @@ import {
 } from '../../core/contract/inspection/xstate-fields.js';
 import { UsageError } from '../../core/errors.js';
 import type { InspectionListener } from './interpreter.js';
+import { sha256 } from '../../core/contract/hash.js';
+import type { Policy } from '../../core/policy/policy.js';
+import { hasWithholdingLane } from '../../core/policy/authorize-run.js';
 
 /** An XState inspector, as `createActor(machine, { inspect })` takes it. */
 export type Inspector = Observer<InspectionEvent> | ((event: InspectionEvent) => void);
@@ -241,4 +244,32 @@ function defineLazily(object: object, members: Readonly<Record<string, () => unk
 function defineHidden(object: object, members: Readonly<Record<string, unknown>>): object {
   for (const [key, value] of Object.entries(members)) Object.defineProperty(object, key, { value });
   return object;
+}
+
+// Redacts XState's inspection events of a tree in which a lane withholds content. Every inspector sees hashes in place
+// of contexts, outputs, and the data of events and actions (C83). States, names and types stay visible.
+
+/** The same listener, with redaction if the policy requires it. */
+export function redactInspection(inspect: InspectionListener, policy: Pick<Policy, 'lanes'>): InspectionListener {
+  if (!hasWithholdingLane(policy)) return inspect;
+  const copies = new InertCopies(() => undefined, hashOf);
+  return (event) => inspect(copies.copyEvent(event));
+}
+
+/** Replaces a value with the hash of its JSON; a value without JSON has no hash. */
+function hashOf(value: unknown): object {
+  const text = jsonOf(value);
+  return text === undefined ? {} : { sha256: sha256(text), bytes: Buffer.byteLength(text) };
+}
+
+function jsonOf(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value, (_key, member: unknown) =>
+      ArrayBuffer.isView(member)
+        ? Buffer.from(member.buffer, member.byteOffset, member.byteLength).toString('base64')
+        : member,
+    );
+  } catch {
+    return undefined;
+  }
 }

@@ -11,16 +11,19 @@
 import type { Emission } from '../../../machines/emission.js';
 import type { RunOutput } from '../../../machines/run.js';
 import { InvariantError } from '../../core/errors.js';
-import type {
-  ObservedActor,
-  Actors,
-  ActorInit,
-  EmissionListener,
-  TransitionObserver,
-  ActorState,
-  ActorEvent,
+import {
+  type ObservedActor,
+  type Actors,
+  type ActorInit,
+  type EmissionListener,
+  type TransitionObserver,
+  type ActorState,
+  type ActorEvent,
+  type ActorMemory,
+  toStatePath,
+  toStateValue,
+  type PersistedActor,
 } from './actors.js';
-import { type ActorMemory, toStatePath, toStateValue, type PersistedActor } from './persisted-actor.js';
 import type { AnyStateMachine, AnyStateNode } from 'xstate';
 import {
   implementationsOf,

@@ -2,9 +2,16 @@ import { createActor, type AnyActorRef, type AnyStateMachine, type InspectionEve
 import type { Emission } from '../../../machines/emission.js';
 import type { RunOutput } from '../../../machines/run.js';
 import { InvariantError } from '../../core/errors.js';
-import type { Actors, ActorInit, EmissionListener, ActorState } from './actors.js';
-import type { InspectionListener } from './interpreter.js';
-import { toStatePath, type StateValue } from './persisted-actor.js';
+import {
+  type Actors,
+  type ActorInit,
+  type EmissionListener,
+  type ActorState,
+  toStatePath,
+  type StateValue,
+} from './actors.js';
+import { redactInspection } from './inert-inspector.js';
+import type { InspectionListener, Interpretation } from './interpreter.js';
 
 /** The members of any machine's snapshot that the kernel reads. */
 interface AnyMachineSnapshot {
@@ -30,6 +37,16 @@ interface LastState {
   /** Null after a machine error: a broken tree has no snapshot. */
   readonly persisted: unknown;
 }
+
+/**
+ * A tree on XState's own actors.
+ * @param inspect receives their events, with hashes in place of content if a lane of the policy withholds it (C83)
+ */
+export const xstateInterpretation = (inspect?: InspectionListener): Interpretation => ({
+  interpreter: 'xstate',
+  start: ({ machine, id, from }, policy, onEmission) =>
+    xstateActors(machine, id, from, onEmission, inspect === undefined ? undefined : redactInspection(inspect, policy)),
+});
 
 /** Runs a tree on XState's own actors: slower than the table-driven interpreter, but inspectors understand it. */
 export function xstateActors(

@@ -265,20 +265,7 @@ export class Agents implements EngineListener {
   async #createDeniedRun(root: string, correlation_id: string): Promise<AgentRun> {
     const tree = await this.#attachedEngine.peek(root);
     if (tree?.hasEnded !== true) throw new InvariantError(`run tree ${root} refused its agent but has not ended`);
-    const ending: RunEnding = { run_id: root, ...tree.ending };
-    const refuse = (): Promise<never> => Promise.reject(runEndedError(root));
-    const finished = Promise.resolve(ending);
-    return {
-      run_id: root,
-      root_run_id: root,
-      correlation_id,
-      submit: refuse,
-      respond: refuse,
-      end: () => finished,
-      cancel: refuse,
-      interrupt: () => finished,
-      finished,
-    };
+    return createEndedHandle({ run_id: root, root_run_id: root, correlation_id }, tree.ending);
   }
 
   #createHandle(live: LiveAgent): AgentRun {
@@ -385,6 +372,19 @@ export class Agents implements EngineListener {
     if (this.#live.get(run_id) !== live) return Promise.reject(runEndedError(run_id));
     return this.#finishWith(live, { kind: 'interrupt', run_id, input_id: `${run_id}/interrupt` });
   }
+}
+
+/** The handle of a run that has ended. Without `proposing`, it refuses every proposal. */
+export function createEndedHandle(
+  { run_id, root_run_id, correlation_id }: Pick<RunContext, 'run_id' | 'root_run_id' | 'correlation_id'>,
+  { state, reason }: Omit<RunEnding, 'run_id'>,
+  proposing: Partial<Pick<AgentRun, 'submit' | 'respond'>> = {},
+): AgentRun {
+  const refuse = (): Promise<never> => Promise.reject(runEndedError(run_id));
+  const finished = Promise.resolve({ run_id, state, reason });
+  const end = () => finished;
+  const ids = { run_id, root_run_id, correlation_id };
+  return { ...ids, submit: refuse, respond: refuse, ...proposing, end, cancel: refuse, interrupt: end, finished };
 }
 
 /** The limit of queued proposals of one agent run (D4). The next one fails with AGENT_BUSY, which is not a step. */

@@ -10,12 +10,28 @@ import { InvariantError, RunError, usageError } from '../../core/errors.js';
 import type { KnownRun, Tree } from '../../kernel/tree.js';
 import type { LedgerReader } from '../ledger/ledger-reader.js';
 import type { AgentOptions, AgentRun, RunEnding } from './agent-run.js';
-import type { Agents } from './agents.js';
+import { createEndedHandle, type Agents } from './agents.js';
 import { recordConflict } from './bound-inputs.js';
-import { findStartDifference, type RecordedStart } from './bound-starts.js';
 import { isInCase } from './choose-case.js';
-import { AGENT_DEFAULTS, asPerson, type SharingAgentOptions } from './caller-input.js';
-import { runEndedError } from './run-errors.js';
+import {
+  AGENT_DEFAULTS,
+  asPerson,
+  type SharingAgentOptions,
+  narrowExposure,
+  requireOneOf,
+  validateBudget,
+  validateField,
+  validateIdle,
+  validateScope,
+  validateTaxonomy,
+  createScopeNotes,
+  createStartPrompts,
+} from './caller-input.js';
+import { artifactRef } from '../../core/contract/artifact-ref.js';
+import type { OpenInput, StartAgentInput } from '../../core/contract/run/input.js';
+import { EXPOSURES } from '../../core/contract/run/response.js';
+import { Identifier } from '../../core/contract/shapes.js';
+import type { Policy } from '../../core/policy/policy.js';
 
 interface KeyedRunsParts {
   readonly agents: Agents;
@@ -119,9 +135,7 @@ function attachToDeniedRoot(tree: Tree, options: AgentOptions): AgentRun {
   const root = tree.run(tree.tree_id);
   if (root === null || !tree.hasEnded) throw new InvariantError(`run tree ${tree.tree_id} has no agent run`);
   if (!isInCase(root.context, options.case)) throw keyConflict();
-  const finished = Promise.resolve({ run_id: tree.tree_id, ...tree.ending });
-  const refuse = (): Promise<never> => Promise.reject(runEndedError(tree.tree_id));
-  return createHandle(root.context, finished, { submit: refuse, respond: refuse });
+  return createEndedHandle(root.context, tree.ending);
 }
 
 async function checkOwner(parts: KeyedRunsParts, run: RunContext, options: AgentOptions): Promise<void> {
@@ -164,24 +178,94 @@ async function findEnding({ ledger }: KeyedRunsParts, { context: { run_id } }: K
   return { run_id, state, reason };
 }
 
-/** A handle of a run that has ended. A repeated request still gets its recorded response. */
+/** A repeated request still gets its recorded response. */
 const createEndedRun = ({ agents }: KeyedRunsParts, context: RunContext, ending: RunEnding): AgentRun =>
-  createHandle(context, Promise.resolve(ending), {
+  createEndedHandle(context, ending, {
     submit: (raw, submitOptions) => agents.submit(context.run_id, raw, submitOptions),
     respond: (raw, submitOptions) => agents.respond(context.run_id, raw, submitOptions),
   });
 
-const createHandle = (
-  { run_id, root_run_id, correlation_id }: RunContext,
-  finished: Promise<RunEnding>,
-  proposing: Pick<AgentRun, 'submit' | 'respond'>,
-): AgentRun => ({
-  run_id,
-  root_run_id,
-  correlation_id,
-  ...proposing,
-  end: () => finished,
-  cancel: () => Promise.reject(runEndedError(run_id)),
-  interrupt: () => finished,
-  finished,
-});
+// The key of an agent run is bound to what the run was started with: each option that a repeated start gives must be
+// the recorded one. Options that it does not give are those of the run.
+
+/** What the ledger has of a start; `agent` is null if policy denied the tree. */
+interface RecordedStart {
+  readonly open: OpenInput;
+  readonly agent: StartAgentInput | null;
+  readonly policy: Policy | null;
+}
+
+/** Members of a start, as the ledger has them and as a repeated start would have them. */
+interface ComparedOption {
+  readonly recorded: unknown;
+  readonly given: unknown;
+}
+
+type Compare<Name extends keyof AgentOptions> = (
+  given: Exclude<AgentOptions[Name], undefined>,
+  start: RecordedStart,
+) => ComparedOption | null;
+
+const agentMember = (start: RecordedStart, name: 'exposure' | 'idle_ms' | 'budget', given: unknown) =>
+  start.agent === null ? null : { recorded: start.agent[name], given };
+
+/** The owner of the run: `keyed-runs.ts` compares it, with its defaults. */
+const OF_OWNER = null;
+/** The key itself, or what no entry records and no decision depends on. */
+const UNRECORDED = null;
+
+/** Each option is here: a new one does not compile without its line. */
+const COMPARED: { readonly [Name in keyof Required<AgentOptions>]: Compare<Name> | null } = {
+  actor: OF_OWNER,
+  person: OF_OWNER,
+  role: OF_OWNER,
+  lane: OF_OWNER,
+  case: OF_OWNER,
+  key: UNRECORDED,
+  link: UNRECORDED,
+  trace: UNRECORDED,
+  scope: (given, { open }) => ({
+    recorded: open.scope,
+    given: createScopeNotes(validateScope(given), open.case_id).scope,
+  }),
+  correlation: (given, { open }) => ({
+    recorded: open.correlation_id,
+    given: validateField('correlation', Identifier, given),
+  }),
+  taxonomy: (given, { open }) => ({ recorded: open.taxonomy_versions, given: validateTaxonomy(given) }),
+  // What policy narrows to the recorded exposure starts the same.
+  exposure(given, start) {
+    const known = requireOneOf('exposure', EXPOSURES, given);
+    return agentMember(start, 'exposure', narrowExposure(start.policy?.exposure ?? known, known));
+  },
+  idleMs: (given, start) => agentMember(start, 'idle_ms', validateIdle(given)),
+  budget: (given, start) => agentMember(start, 'budget', validateBudget(given)),
+  prompts: (given, { open, agent }) =>
+    agent === null
+      ? null
+      : { recorded: agent.given ?? [], given: createStartPrompts(given, open.case_id).prompts.map(artifactRef) },
+};
+
+/** How a repeated start differs. */
+interface StartDifference {
+  /** The options, sorted. */
+  readonly names: readonly string[];
+  /** The canonical text of their given values, with prompts as references. */
+  readonly text: string;
+}
+
+/**
+ * @returns null if the start gives nothing that differs from what is recorded
+ * @throws UsageError for an invalid option
+ */
+function findStartDifference(options: AgentOptions, start: RecordedStart): StartDifference | null {
+  const given = options as Readonly<Record<string, unknown>>;
+  const differing = Object.entries(COMPARED).flatMap(([name, compare]): readonly (readonly [string, unknown])[] => {
+    if (compare === null || given[name] === undefined) return [];
+    const found = (compare as Compare<keyof AgentOptions>)(given[name] as never, start);
+    if (found === null || canonicalJson(found.recorded) === canonicalJson(found.given)) return [];
+    return [[name, name === 'scope' ? sha256(canonicalJson(found.given)) : found.given]];
+  });
+  if (differing.length === 0) return null;
+  return { names: differing.map(([name]) => name).toSorted(), text: canonicalJson(Object.fromEntries(differing)) };
+}

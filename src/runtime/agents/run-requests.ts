@@ -1,17 +1,20 @@
 // The requests for approval of one agent run, and the request of one of its proposals (D7).
 
 import type { TreeEngine } from '../../engine/tree-engine.js';
-import { readLabel } from '../../kernel/context-readers.js';
+import { readLabel } from '../../kernel/label-after.js';
 import type { Tree } from '../../kernel/tree.js';
 import type { ApprovalEntry } from '../../core/contract/run/approval.js';
 import type { ApprovalStatus } from '../../core/contract/run/approval-rules.js';
-import { approvalDecider, ruleOfEntry } from '../../core/policy/policy-features.js';
+import { approvalDecider, ruleOfEntry, conditionVerdict, approvalRuleFor } from '../../core/policy/policy-features.js';
 import { EMPTY_LABEL } from '../../core/policy/authorize-run.js';
 import type { Policy } from '../../core/policy/policy.js';
 import type { Clock } from '../../engine/ports/clock.js';
-import { needsApproval } from './approval-need.js';
 import { canonicalizeArgs, parseRequest, requestIn } from '../ledger/request-content.js';
-import { rootRunIdOf } from '../../core/contract/run/run-context.js';
+import { rootRunIdOf, type RunContext } from '../../core/contract/run/run-context.js';
+import type { JsonObject } from '../../core/contract/json.js';
+import type { Label } from '../../core/contract/policy/labels.js';
+import { approvalSubject } from '../../core/step/authorization.js';
+import { mediatedContext } from '../../core/step/mediated-request.js';
 
 /** A request of a run for the approval of one exact proposal. */
 export interface RunRequest {
@@ -85,4 +88,31 @@ export class RunRequests {
     const { digest, name, requested_at, expires_at } = entry;
     return { digest, name, status, requested_at, expires_at };
   }
+}
+
+// Whether policy asks for an approval of a proposal that was not made yet.
+
+/** A proposal of an agent run. */
+interface ExpectedProposal {
+  readonly agent: RunContext;
+  readonly action: string;
+  /** With canonical paths. */
+  readonly args: JsonObject;
+  /** What the run has read so far. */
+  readonly label: Label;
+  readonly at: string;
+}
+
+/**
+ * By the approval rules and conditions alone: the proposal can still be denied. Files are taken to be unknown, and
+ * counters to have counted nothing.
+ */
+function needsApproval({ agent, action, args, label, at }: ExpectedProposal, policy: Policy): boolean {
+  const step = { agent, action, args, mediated_run_id: `${agent.run_id}.0` };
+  if (approvalRuleFor(policy.approvals, approvalSubject(step, policy)) !== undefined) return true;
+  const definition = policy.catalogue.action(action);
+  if (definition === undefined) return false;
+  const run = mediatedContext(step, policy);
+  const counters = (policy.counters?.all ?? []).map(({ name }) => ({ name, used: 0 }));
+  return conditionVerdict({ definition, args, run, label, files: [], counters, at }, policy).kind === 'approval';
 }

@@ -8,14 +8,19 @@
 //   C3. A promotion, and a decision about an export, do not read the whole log. They compare the end of each tree with
 //       what the engine or the run records know of it, so they detect a tree that lost its last entries.
 
-import { loadFeaturesNamedIn } from '../../core/contract/run/feature-vocabulary.js';
-import { isOpeningInput, type Entry, type EntryType } from '../../core/contract/run/entry.js';
+import {
+  loadFeaturesNamedIn,
+  missingFeature,
+  missingFeatureError,
+} from '../../core/contract/run/feature-vocabulary.js';
+import { isOpeningInput, type Entry, type EntryType, entryTypes } from '../../core/contract/run/entry.js';
 import { LedgerError } from '../../core/errors.js';
 import { EMPTY_HEAD, extendHead, leafHash } from '../../core/ledger/proof/merkle.js';
 import type { LedgerStore, LogHead, StoredEntry, TreeSummary } from '../../engine/ports/ledger/ledger-store.js';
-import { parseCaseEntry, hasMatchingEnvelope } from './entry-envelope.js';
 import { mergeTrees } from './merge-trees.js';
 import { tamperedEntryError, tamperedTreeError, type TreeCursor, type TreeTip } from './tree-cursor.js';
+import { isJsonObject, type Json, parseOwnJson, quote } from '../../core/contract/json.js';
+import { isEntryBody } from '../../core/contract/validators.js';
 
 /** Entries per yielded group: a promise per entry would need far more memory. */
 const ENTRIES_AT_ONCE = 64;
@@ -185,3 +190,39 @@ const archivedCaseError = (case_id: string): LedgerError =>
     code: 'LEDGER_ARCHIVED',
     message: `run trees of case ${case_id} are in an archive: it can be neither exported nor promoted from`,
   });
+
+// Checks a stored entry, as far as one entry can be verified alone.
+
+/**
+ * Whether the text ends with the entry's place. In canonical JSON, `body`, which contains untrusted text, comes before.
+ */
+const hasMatchingEnvelope = ({ text, seq, tree_id, type }: StoredEntry): boolean =>
+  text.endsWith(`,"seq":${seq},"tree_id":${quote(tree_id)},"type":${quote(type)}}`);
+
+/**
+ * Parses an entry. The caller has verified the place at the end of its text.
+ * @throws LedgerError LEDGER_UNSUPPORTED if its feature is not installed; LEDGER_TAMPERED if it does not match the
+ * schema of its type, or is an event of another place
+ */
+function parseCaseEntry({ text, type, tree_id, seq, log_index }: StoredEntry): Entry {
+  const entry = parseJson(text);
+  const missing = isJsonObject(entry) ? missingFeature(entry['body']) : null;
+  if (missing !== null) throw missingFeatureError(missing);
+  if (!isJsonObject(entry) || !isEntryType(type) || !isEntryBody(type, entry['body']))
+    throw tamperedEntryError(log_index);
+  const { event_id, sequence } = entry['body'] as { readonly event_id?: string; readonly sequence?: number };
+  if (type === 'audit_event' && (event_id !== `${tree_id}:${seq}` || sequence !== seq))
+    throw tamperedEntryError(log_index);
+  // The body was validated against its type above.
+  return entry as unknown as Entry;
+}
+
+const isEntryType = (type: string): type is EntryType => (entryTypes() as readonly string[]).includes(type);
+
+function parseJson(text: string): Json | null {
+  try {
+    return parseOwnJson(text) as Json;
+  } catch {
+    return null;
+  }
+}

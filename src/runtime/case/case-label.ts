@@ -9,6 +9,7 @@ import type { Entry, RunCreated } from '../../core/contract/run/entry.js';
 import type { Label } from '../../core/contract/policy/labels.js';
 import { LedgerError } from '../../core/errors.js';
 import { contextOf } from '../../kernel/decision-builder.js';
+import { agentOf, READ_ACTIONS } from '../../kernel/label-after.js';
 import { withheldContentError } from '../../core/ledger/require-content.js';
 import { EMPTY_LABEL, joinLabels } from '../../core/policy/authorize-run.js';
 import type { LedgerStore } from '../../engine/ports/ledger/ledger-store.js';
@@ -49,15 +50,10 @@ function labelAtCreation({ type, body }: Entry, last: Map<string, LastAction>): 
     return body.label;
   }
   if (type !== 'audit_event' || body.outcome !== 'success') return EMPTY_LABEL;
-  const lastAction = READ_ACTIONS.includes(body.action_type) ? last.get(agentOf(body.run_id)) : undefined;
+  const lastAction = READ_ACTIONS.has(body.action_type) ? last.get(agentOf(body.run_id)) : undefined;
   if (lastAction?.created.run_id === body.run_id) lastAction.proposal = body.input_artifacts?.[0] ?? null;
   return EMPTY_LABEL;
 }
-
-const READ_ACTIONS: readonly string[] = ['tool_call', 'db_read'];
-
-/** D11: every run of an agent, and every retry, has the agent's id and an ordinal. */
-const agentOf = (run_id: string): string => run_id.slice(0, run_id.lastIndexOf('.'));
 
 async function labelReadBy(
   store: LedgerStore,

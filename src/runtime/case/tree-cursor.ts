@@ -7,6 +7,7 @@ import { NO_PREV } from '../../core/contract/run/entry.js';
 import { LedgerError } from '../../core/errors.js';
 import { leafHash } from '../../core/ledger/proof/merkle.js';
 import type { LedgerStore, StoredEntry, TreeEntry } from '../../engine/ports/ledger/ledger-store.js';
+import { isIntegrated } from '../ledger/integrated-log.js';
 
 /** How many entries a tree has, and the leaf hash of its last one. */
 export interface TreeTip {
@@ -124,9 +125,6 @@ export class TreeCursor {
     if (log_index !== null) this.#log_index = log_index;
   }
 }
-
-/** An entry that is not yet integrated lies beyond every size of the log. */
-const isIntegrated = (entry: TreeEntry): entry is StoredEntry => entry.log_index !== null;
 
 export const tamperedEntryError = (log_index: number): LedgerError =>
   new LedgerError({

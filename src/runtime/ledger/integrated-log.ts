@@ -20,4 +20,5 @@ export const integratedLog = (store: Pick<ReadableLedger, 'log' | 'tree' | 'arti
   artifactsOf: (place) => store.artifactsOf(place),
 });
 
-const isIntegrated = (entry: TreeEntry): entry is StoredEntry => entry.log_index !== null;
+/** An entry that is not yet integrated lies beyond every size of the log. */
+export const isIntegrated = (entry: TreeEntry): entry is StoredEntry => entry.log_index !== null;

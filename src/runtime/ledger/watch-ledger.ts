@@ -7,6 +7,7 @@ import { parseOwnJson } from '../../core/contract/json.js';
 import { checkAvailable } from '../../core/contract/artifact-ref.js';
 import { Fold, readContentToFold } from '../../kernel/fold.js';
 import type { InspectionListener, Interpretation } from '../../kernel/interpreter/interpreter.js';
+import { xstateInterpretation } from '../../kernel/interpreter/xstate-actors.js';
 import { restoreTree, Tree, type TreeSnapshot } from '../../kernel/tree.js';
 import { BackgroundJob } from '../../engine/background-job.js';
 import type { Clock } from '../../engine/ports/clock.js';
@@ -103,7 +104,7 @@ class LedgerFollower {
 
   constructor(ledger: WatchedLedger, observe: InspectionListener, pause: Pause) {
     this.#ledger = ledger;
-    this.#interpretation = { interpreter: 'xstate', inspect: observe };
+    this.#interpretation = xstateInterpretation(observe);
     this.#pause = pause;
   }
 

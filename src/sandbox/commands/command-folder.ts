@@ -6,9 +6,15 @@ import { CaseId } from '../../core/contract/shapes.js';
 import { isConforming } from '../../core/contract/validators.js';
 import type { CommandProblem } from '../../engine/ports/effects/command-runner.js';
 import { DIRECTORY_MODE } from '../files/sandbox-actions.js';
-import { descriptorAccess, causeOfError, openDirectory, errnoOf, walkPath } from '../files/sandbox-walk.js';
+import {
+  descriptorAccess,
+  causeOfError,
+  openDirectory,
+  errnoOf,
+  walkPath,
+  unsafeAccess,
+} from '../files/sandbox-walk.js';
 import type { SandboxRoot, PathHandle, Obstacle } from '../files/sandbox-walk.js';
-import { unsafeAccess } from '../files/unsafe-access.js';
 
 /** An open folder, which cannot be replaced while it is used. */
 export interface CommandFolder {

@@ -16,10 +16,9 @@ import type {
 } from '../../engine/ports/effects/command-runner.js';
 import type { Log } from '../../engine/ports/log.js';
 import { isWallUsable, wallViewOf, wallArguments, WALLED_HOME, WALLED_TEMP, type Wall } from './bubblewrap.js';
-import { environmentOf, programPath, strayDescriptors } from './command-environment.js';
 import { withCommandFolder, type CommandFolder } from './command-folder.js';
-import { CommandOutput } from './command-output.js';
-import { CommandProcess, launchArguments, startProcess } from './command-process.js';
+import { environmentOf, programPath, strayDescriptors } from './command-environment.js';
+import { CommandProcess, launchArguments, startProcess, CommandOutput } from './command-process.js';
 import { makeScratch, type CommandScratch } from './command-scratch.js';
 import { errorCode } from '../../system/error-code.js';
 

@@ -8,9 +8,7 @@ import type { Effect, EffectResult, SandboxRequest, SandboxFacts } from '../../c
 import { SandboxError, usageError } from '../../core/errors.js';
 import { requireCapability } from '../../engine/ports/effects/capability.js';
 import type { Sandbox } from '../../engine/ports/effects/sandbox.js';
-import { InspectedFiles } from './inspected-files.js';
-import { OpenParents } from './open-parents.js';
-import { lookDirectly, readDirectly, readInspected } from './read-directly.js';
+import { lookDirectly, readDirectly, readInspected, InspectedFiles } from './read-directly.js';
 import {
   createDirectory,
   deleteFile,
@@ -26,11 +24,19 @@ import {
   writeFile,
   type CaseSandbox,
   SandboxUsage,
+  OpenParents,
 } from './sandbox-actions.js';
 import { settleDelete, settleDirectory, settleRename, settleWrite } from './sandbox-settle.js';
-import { descriptorAccess, causeOfError, openDirectory, errnoOf, errorFact, factAt } from './sandbox-walk.js';
+import {
+  descriptorAccess,
+  causeOfError,
+  openDirectory,
+  errnoOf,
+  errorFact,
+  factAt,
+  unsafeAccess,
+} from './sandbox-walk.js';
 import type { SandboxRoot, FileAccess, PathHandle, Obstacle } from './sandbox-walk.js';
-import { unsafeAccess } from './unsafe-access.js';
 
 /** Maximum number of open case directories with their cached usage; the least recently used one is closed first. */
 const CASES_OPEN_MAX = 256;
@@ -63,7 +69,7 @@ const SETTLERS: ActionRunners = {
 export interface SandboxOptions {
   /** An existing directory of the host. No other program should write to it. Each case gets `<root>/<case_id>/`. */
   readonly root: string;
-  /** Allows plain path access if race-free access is unavailable (see `unsafe-access.ts`). Default false. */
+  /** Allows plain path access if race-free access is unavailable (see `unsafeAccess`). Default false. */
   readonly unsafe?: boolean;
 }
 

@@ -15,14 +15,13 @@ import {
   unlinkSync,
   writeFileSync,
   type BigIntStats,
+  readSync,
 } from 'node:fs';
 import { isNativeError } from 'node:util/types';
 import type { Effect, EffectResult, PathFact } from '../../core/contract/run/effect.js';
 import type { ExecutionCause } from '../../core/contract/fault.js';
 import { sha256 } from '../../core/contract/hash.js';
 import type { JsonObject } from '../../core/contract/json.js';
-import type { OpenParents } from './open-parents.js';
-import { readWhole } from './read-whole.js';
 import {
   causeOfError,
   readEntries,
@@ -35,6 +34,7 @@ import {
   type SandboxRoot,
   type PathHandle,
   type ResolvedPath,
+  OPEN_PATH_FLAGS,
 } from './sandbox-walk.js';
 
 /** The sandbox of one case, with its usage. */
@@ -387,4 +387,57 @@ function scanBelow(sandbox: SandboxRoot, path: string, depth: number): Usage {
 function fileBytes(path: string): number {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   return stats?.isFile() === true ? stats.size : 0;
+}
+
+/** Maximum number of directories of one case that stay open between steps. */
+const PARENTS_MAX = 4;
+
+/**
+ * Directories of one case that stay open between its steps, by their path below its root. The caller verifies each time
+ * where the directory is, and drops it if it is elsewhere.
+ */
+export class OpenParents {
+  /** In the order of opening. */
+  readonly #descriptors = new Map<string, number>();
+
+  /** @param rootPath the path of the open root @returns the open directory @throws an errno error */
+  open(rootPath: string, parent: string): number {
+    const known = this.#descriptors.get(parent);
+    if (known !== undefined) return known;
+    const [oldest] = this.#descriptors.keys();
+    if (this.#descriptors.size >= PARENTS_MAX && oldest !== undefined) this.drop(oldest);
+    const fd = openSync(`${rootPath}/${parent}`, OPEN_PATH_FLAGS | constants.O_DIRECTORY);
+    this.#descriptors.set(parent, fd);
+    return fd;
+  }
+
+  drop(parent: string): void {
+    const fd = this.#descriptors.get(parent);
+    if (fd === undefined) return;
+    this.#descriptors.delete(parent);
+    closeSync(fd);
+  }
+
+  close(): void {
+    for (const parent of [...this.#descriptors.keys()]) this.drop(parent);
+  }
+}
+
+/**
+ * Reads a file that had `size` bytes; counts while reading, because the file may grow.
+ * @returns null if there are more than `max` bytes @throws an errno error
+ */
+export function readWhole(fd: number, size: number, max: number): Buffer | null {
+  // One byte more than expected, so that the end of the file is seen without a second buffer.
+  let buffer = Buffer.allocUnsafe(Math.min(size, max) + 1);
+  let length = 0;
+  for (;;) {
+    const count = readSync(fd, buffer, length, buffer.length - length, null);
+    length += count;
+    if (length > max) return null;
+    // At the expected length the read ends without looking for the end of the file. For a file that grows, this is its
+    // content at one point in time.
+    if (count === 0 || length === size) return buffer.subarray(0, length);
+    if (length === buffer.length) buffer = Buffer.concat([buffer], max + 1);
+  }
 }

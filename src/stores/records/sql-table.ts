@@ -3,6 +3,7 @@
 import type { TargetDefinition } from '../../core/contract/policy/catalogue.js';
 import { isJsonObject } from '../../core/contract/json.js';
 import { RecordsError } from '../../core/errors.js';
+import { OWN_PREFIX } from '../../engine/ports/effects/records.js';
 
 /** Where a table is. `own` is the ledger's database, where table names of targets get a prefix. */
 export type TablePlace = 'own' | 'sqlite' | 'postgres';
@@ -29,9 +30,6 @@ export interface Table {
 }
 
 export const CASE_ID: Column = { name: 'case_id', kind: 'string', nullable: false, required: true };
-
-/** Prefix of target tables in the ledger's own database. No table of the ledger itself starts with it. */
-export const OWN_PREFIX = 'records_';
 
 const COLUMNS_MAX = 256;
 const NESTING_MAX = 8;

@@ -15,7 +15,7 @@ import { tablesOf } from './sql-table.js';
 import { missingTables } from './sql-open-tables.js';
 import { notWriterError } from '../ledger/store-errors.js';
 import type { SqliteConnection } from '../sqlite/sqlite-binding.js';
-import type { SqliteWriter } from '../sqlite/sqlite-writer.js';
+import type { OpenLedgerRecords, SqliteWriter } from '../sqlite/sqlite-writer.js';
 
 interface PreparedRecords extends RecordStorage {
   readonly db: SqliteConnection;
@@ -23,7 +23,7 @@ interface PreparedRecords extends RecordStorage {
 }
 
 /** The records of a ledger that is opened for writing. */
-export class SqliteLedgerRecords implements LedgerRecords {
+class SqliteLedgerRecords implements LedgerRecords {
   readonly #connection: () => SqliteConnection;
   readonly #writer: () => SqliteWriter | null;
   #prepared: PreparedRecords | null = null;
@@ -112,3 +112,6 @@ export class SqliteLedgerRecords implements LedgerRecords {
     return this.#prepared;
   }
 }
+
+/** For a store whose targets may be in its own database. */
+export const openSqliteRecords: OpenLedgerRecords = (connection, writer) => new SqliteLedgerRecords(connection, writer);

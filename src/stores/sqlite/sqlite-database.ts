@@ -3,20 +3,19 @@
 
 import { accessSync, closeSync, constants, existsSync, linkSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { LedgerError, oldFormatError } from '../../core/errors.js';
+import { type LedgerError, oldFormatError } from '../../core/errors.js';
 import { errorCode } from '../../system/error-code.js';
 import { refuseSpecialFile } from '../../system/files/open-file.js';
-import { OWN_PREFIX } from '../records/sql-table.js';
+import { OWN_PREFIX } from '../../engine/ports/effects/records.js';
 import { newestFormat, pendingMigrations, requireNewestFormat } from '../ledger/migrations.js';
 import { APPLICATION_ID, MIGRATIONS, OLD_APPLICATION_ID, PAGE_BYTES, type SqliteMigration } from './sqlite-schema.js';
-import { tamperedError } from '../ledger/store-errors.js';
+import { tamperedError, unavailableError } from '../ledger/store-errors.js';
 import { fsyncDirectorySync } from '../../system/files/fsync-directory.js';
 import { connectSqlite, type SqliteConnection, asLedgerError, truncateWal } from './sqlite-binding.js';
-import { openUntouched, type UntouchedFile } from './untouched-file.js';
 import { lockWriter } from './writer-lock.js';
 
 /** How long a statement waits for another process, in ms. Only a foreign program can hold the lock. */
-const BUSY_MS = 2_000;
+export const BUSY_MS = 2_000;
 /** 8 MB between two checkpoints. */
 const WAL_PAGES = 1_000;
 /** A WAL that grew because of a long read transaction is truncated to this size. */
@@ -38,7 +37,7 @@ export function openDatabase(file: string, readOnly: boolean, migrations = MIGRA
   // Opens it for reading first: a foreign file is not touched, not even to recover it after its last writer.
   const reader = connect(file, true, (db) => {
     checkIdentity(db, file);
-    if (readOnly) requireNewestFormat(newestFormat(migrations), formatOf(db));
+    if (readOnly) requireFormat(db, migrations);
   });
   if (readOnly) return reader;
   const isOlder = pendingOf(reader, migrations).length > 0;
@@ -71,31 +70,9 @@ function migrate(db: SqliteConnection, migrations: readonly SqliteMigration[]): 
   }
 }
 
-/** For a writer that begins: a later version may have migrated the file since it was opened. @throws LedgerError */
+/** Also for a writer that begins: a later version may have migrated the file since. @throws LedgerError */
 export const requireFormat = (db: SqliteConnection, migrations: readonly SqliteMigration[]): void =>
   requireNewestFormat(newestFormat(migrations), formatOf(db));
-
-/**
- * Opens an existing ledger file for reading, and changes nothing (untouched-file.ts).
- * @throws as `openDatabase`
- */
-export function openUntouchedDatabase(file: string, migrations = MIGRATIONS): UntouchedFile {
-  return openForReading(file, (db) => requireNewestFormat(newestFormat(migrations), formatOf(db)));
-}
-
-function openForReading(file: string, check: (db: SqliteConnection) => void): UntouchedFile {
-  if (!existsSync(file)) throw missingLedgerError(file);
-  try {
-    refuseSpecialFile(file);
-    return openUntouched(file, (db) => {
-      configure(db, true);
-      checkIdentity(db, file);
-      check(db);
-    });
-  } catch (cause) {
-    throw asLedgerError(cause, cannotOpen(file));
-  }
-}
 
 /** SQLite would only report that it cannot open the file. */
 function refuseUnwritable(file: string): void {
@@ -103,32 +80,22 @@ function refuseUnwritable(file: string): void {
     accessSync(file, constants.W_OK);
   } catch (cause) {
     const why = errorCode(cause) === 'EROFS' ? 'is on a read-only file system' : 'cannot be written by this user';
-    throw ledgerUnavailableError(`${file} ${why}: only commands that read work with it`, cause);
+    throw unavailableError(`${file} ${why}: only commands that read work with it`, cause);
   }
 }
 
-const missingLedgerError = (file: string): LedgerError =>
-  ledgerUnavailableError(`there is no ledger at ${file}: name the right path, or make it first`);
+export const missingLedgerError = (file: string): LedgerError =>
+  unavailableError(`there is no ledger at ${file}: name the right path, or make it first`);
 
-const cannotOpen = (file: string): string =>
+export const cannotOpen = (file: string): string =>
   `the ledger ${file} cannot be opened: verify it, or restore it from a backup`;
-
-/** The format of a ledger file, also of one that is not migrated yet. @throws LedgerError for a foreign file */
-export function sqliteFormat(file: string): number {
-  const { db } = openForReading(file, () => undefined);
-  try {
-    return formatOf(db);
-  } finally {
-    db.close();
-  }
-}
 
 function connect(file: string, readonly: boolean, check: (db: SqliteConnection) => void): SqliteConnection {
   let db: SqliteConnection | null = null;
   try {
     refuseSpecialFile(file);
     db = connectSqlite(file, { readonly, fileMustExist: true, timeout: BUSY_MS });
-    configure(db, readonly);
+    configureConnection(db, readonly);
     check(db);
     return db;
   } catch (cause) {
@@ -161,7 +128,7 @@ export function createDatabase(file: string, migrations = MIGRATIONS): void {
     fsyncDirectorySync(dirname(file));
   } catch (cause) {
     const advice = errorCode(cause) === 'EEXIST' ? 'open the one that is there' : 'its folder must be there and ours';
-    throw ledgerUnavailableError(`the ledger ${file} cannot be made: ${advice}`, cause);
+    throw unavailableError(`the ledger ${file} cannot be made: ${advice}`, cause);
   } finally {
     rmSync(draft, { force: true });
   }
@@ -184,7 +151,7 @@ export function checkWritable(file: string): void {
   try {
     writeFileSync(probe, Buffer.alloc(PROBE_BYTES, 1), { mode: 0o600, flush: true });
   } catch (cause) {
-    throw ledgerUnavailableError(`the disk of the ledger ${file} takes no data: see how full it is`, cause);
+    throw unavailableError(`the disk of the ledger ${file} takes no data: see how full it is`, cause);
   } finally {
     removeProbe(probe);
   }
@@ -210,22 +177,19 @@ export function requireTruncatedWal(db: SqliteConnection): void {
     throw asLedgerError(cause, 'the log of the ledger could not be moved into its database');
   }
   if (isTruncated) return;
-  throw ledgerUnavailableError(
+  throw unavailableError(
     'the WAL of the ledger cannot be truncated while a reader holds a transaction: close the reader, and try again',
   );
 }
 
-const ledgerUnavailableError = (message: string, cause?: unknown): LedgerError =>
-  new LedgerError({ code: 'LEDGER_UNAVAILABLE', message, cause });
-
-function checkIdentity(db: SqliteConnection, file: string): void {
+export function checkIdentity(db: SqliteConnection, file: string): void {
   const application = db.pragma('application_id', { simple: true });
   if (application === OLD_APPLICATION_ID) throw oldFormatError(`the ledger ${file}`);
   if (application === APPLICATION_ID && formatOf(db) > 0) return;
   throw tamperedError(`${file} is not a Turnpike ledger: point to the right file, or restore this one from a backup`);
 }
 
-function configure(db: SqliteConnection, readOnly: boolean): void {
+export function configureConnection(db: SqliteConnection, readOnly: boolean): void {
   // better-sqlite3 sets SQLITE_DBCONFIG_DEFENSIVE already.
   db.pragma('trusted_schema = OFF');
   if (readOnly) {
@@ -233,7 +197,7 @@ function configure(db: SqliteConnection, readOnly: boolean): void {
     return;
   }
   if (db.pragma('journal_mode = WAL', { simple: true }) !== 'wal') {
-    throw ledgerUnavailableError('the file system of the ledger has no shared memory: keep it on a local disk');
+    throw unavailableError('the file system of the ledger has no shared memory: keep it on a local disk');
   }
   // Must follow journal_mode: better-sqlite3 defaults to NORMAL in WAL mode, which loses commits on power loss.
   db.pragma('synchronous = FULL');
@@ -251,7 +215,7 @@ function configureWrites(db: SqliteConnection): void {
   db.pragma('secure_delete = ON');
 }
 
-const formatOf = (db: SqliteConnection): number => Number(db.pragma('user_version', { simple: true }));
+export const formatOf = (db: SqliteConnection): number => Number(db.pragma('user_version', { simple: true }));
 
 function checkSchema(db: SqliteConnection, file: string, migrations: readonly SqliteMigration[]): void {
   // One transaction for both reads: another process may be migrating the file at this moment.

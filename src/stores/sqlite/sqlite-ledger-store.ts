@@ -32,18 +32,22 @@ import type { CaseKeyTable } from '../../engine/ports/ledger/case-key-table.js';
 import type { LedgerRecords } from '../../engine/ports/effects/records.js';
 import type { EndedTree, RunRecordTable } from '../../engine/ports/ledger/run-record-table.js';
 import { removeArchived } from './content/sqlite-archives.js';
-import { sqliteCaseKeyTable } from './content/sqlite-case-key-table.js';
 import { asLedgerError } from './sqlite-binding.js';
 import type { BlockContent } from './sqlite-rows.js';
 import { createDatabase } from './sqlite-database.js';
-import { SqliteLedgerRecords } from '../records/sqlite-ledger-records.js';
 import { CaseKeys } from '../keys/case-keys.js';
-import { componentsOf, ledgerFile, type LedgerMedium, type SqliteComponents } from './sqlite-medium.js';
+import {
+  componentsOf,
+  ledgerFile,
+  type LedgerMedium,
+  type OpenUntouched,
+  type SqliteComponents,
+} from './sqlite-medium.js';
 import { readPages, type PageReader } from './sqlite-reader.js';
 import { notWriterError, unavailableError } from '../ledger/store-errors.js';
 import type { SqliteMigration } from './sqlite-schema.js';
 import type { WriterLock } from './writer-lock.js';
-import { SqliteWriter } from './sqlite-writer.js';
+import { SqliteWriter, type OpenCaseKeyTable, type OpenLedgerRecords } from './sqlite-writer.js';
 
 /** How often a reader begins again while other processes change the file. */
 const READ_TRIES_MAX = 20;
@@ -58,10 +62,14 @@ export interface SqliteStoreOptions {
   readonly caseKeysDir?: string;
   /** Opens the ledger for reading only; another process may write. @default false */
   readonly readOnly?: boolean;
-  /** Opens the ledger for reading only, and changes no file, also on a read-only file system. @default false */
-  readonly untouched?: boolean;
+  /** Opens the ledger for reading only, and changes no file, also on a read-only file system. */
+  readonly untouched?: OpenUntouched;
   /** Returns what signs erasure records; null or absent: erasures are not signed. */
   readonly erasureSeal?: () => ErasureSeal | null;
+  /** Opens the records in the database of the ledger. Absent: no target can be there. */
+  readonly records?: OpenLedgerRecords;
+  /** Opens the table of the keys of cases. Absent: they cannot be replaced. */
+  readonly caseKeyTable?: OpenCaseKeyTable;
   /** @internal Number of index rows in one stretch; tests set fewer. @default STRETCH_ROWS */
   readonly stretchRows?: number;
   /** @internal Tests add a format. @default MIGRATIONS */
@@ -84,16 +92,15 @@ export function createSqliteStore(options: SqliteStoreOptions): LedgerStore {
  * @throws LedgerError LEDGER_TAMPERED if the file is not a ledger, or its tables or triggers were changed
  */
 export function openSqliteStore(options: SqliteStoreOptions): LedgerStore {
-  const { file, artifactsDir, readOnly = false, untouched = false, erasureSeal = () => null } = options;
+  const { file, artifactsDir, erasureSeal = () => null } = options;
   // Not inside the artifacts directory: a copy of the contents must not include the keys that decrypt them.
   const { caseKeysDir = join(dirname(resolve(artifactsDir)), 'keys', 'cases') } = options;
   const keys = new CaseKeys(resolve(caseKeysDir), erasureSeal);
-  const access = untouched ? 'untouched' : readOnly ? 'read' : 'write';
   const storage = { directory: resolve(artifactsDir), keys };
-  return new SqliteLedgerStore(ledgerFile(resolve(file), storage, access, options.migrations), options);
+  return new SqliteLedgerStore(ledgerFile(resolve(file), storage, options), options);
 }
 
-type SqliteStoreInternals = Pick<SqliteStoreOptions, 'stretchRows' | 'migrations'>;
+type SqliteStoreInternals = Pick<SqliteStoreOptions, 'records' | 'caseKeyTable' | 'stretchRows' | 'migrations'>;
 
 /** An open ledger. How a batch is committed: sqlite-writer.ts. */
 export class SqliteLedgerStore implements LedgerStore {
@@ -114,7 +121,8 @@ export class SqliteLedgerStore implements LedgerStore {
     const { storage, access } = medium;
     const attempt = <T>(work: () => T): Promise<T> => this.#attempt(work);
     if (storage !== null) {
-      this.caseKeys = sqliteCaseKeyTable({ storage, writer: () => this.#writer, attempt });
+      const table = internals.caseKeyTable?.({ storage, writer: () => this.#writer, attempt });
+      if (table !== undefined) this.caseKeys = table;
       this.sealErasures = (seal) => {
         storage.keys.sealWith(seal);
       };
@@ -122,7 +130,7 @@ export class SqliteLedgerStore implements LedgerStore {
     // Records are durable, so a ledger in memory has none.
     const hasRecords = access === 'write' && storage !== null;
     const writer = () => this.#writerState?.writer ?? null;
-    this.records = hasRecords ? new SqliteLedgerRecords(() => this.#parts.db, writer) : null;
+    this.records = hasRecords ? (internals.records?.(() => this.#parts.db, writer) ?? null) : null;
   }
 
   readonly snapshots: SnapshotCache = {

@@ -3,16 +3,21 @@
 import { SqliteArchives, sweepContents, vacuum } from './content/sqlite-archives.js';
 import { SqliteArtifacts, originOf, type ContentStorage } from './content/sqlite-artifacts.js';
 import { type SqliteConnection, asLedgerError } from './sqlite-binding.js';
-import { checkWritable, openDatabase, openUntouchedDatabase, requireTruncatedWal } from './sqlite-database.js';
+import { checkWritable, openDatabase, requireTruncatedWal } from './sqlite-database.js';
 import { SqliteTail, SqliteMarkIndex } from './sqlite-index.js';
 import { SqliteReader, SqliteTrees } from './sqlite-reader.js';
 import type { SqliteMigration } from './sqlite-schema.js';
 import { SqliteRunRecords } from './sqlite-run-records.js';
-import type { UntouchedFile } from './untouched-file.js';
 import { lockWriter, type WriterLock } from './writer-lock.js';
 
 /** A connection to a ledger. `isCurrent` is false once another process has changed what it reads. */
-export type LedgerConnection = UntouchedFile;
+export interface LedgerConnection {
+  readonly db: SqliteConnection;
+  readonly isCurrent: () => boolean;
+}
+
+/** Opens a ledger file for reading, and changes nothing: `openUntouchedDatabase`. */
+export type OpenUntouched = (file: string, migrations?: readonly SqliteMigration[]) => LedgerConnection;
 
 /** `untouched`: for reading, and without changing any file. */
 export type LedgerAccess = 'write' | 'read' | 'untouched';
@@ -36,20 +41,24 @@ export interface LedgerMedium {
   tidy(db: SqliteConnection): void;
 }
 
+/** See `SqliteStoreOptions`. */
+export interface LedgerFileOptions {
+  readonly readOnly?: boolean;
+  readonly untouched?: OpenUntouched;
+  readonly migrations?: readonly SqliteMigration[];
+}
+
 /** A ledger file, and the directory of its large contents. */
 export function ledgerFile(
   file: string,
   storage: ContentStorage,
-  access: LedgerAccess,
-  migrations?: readonly SqliteMigration[],
+  { readOnly = false, untouched, migrations }: LedgerFileOptions,
 ): LedgerMedium {
   const connect = (): LedgerConnection =>
-    access === 'untouched'
-      ? openUntouchedDatabase(file, migrations)
-      : { db: openDatabase(file, access === 'read', migrations), isCurrent: () => true };
+    untouched?.(file, migrations) ?? { db: openDatabase(file, readOnly, migrations), isCurrent: () => true };
   return {
     name: `the ledger ${file}`,
-    access,
+    access: untouched !== undefined ? 'untouched' : readOnly ? 'read' : 'write',
     storage,
     connect,
     reconnect: (db) => {

@@ -23,7 +23,8 @@ import type {
 } from '../../engine/ports/ledger/ledger-store.js';
 import { checkBatch, integrateBatch, type IntegratedBatch } from '../ledger/check-batch.js';
 import { errorCode } from '../../system/error-code.js';
-import { bindKeyFolder, eraseCaseContent, proveCaseKeys } from './content/sqlite-artifacts.js';
+import { bindKeyFolder, eraseCaseContent, proveCaseKeys, type ContentStorage } from './content/sqlite-artifacts.js';
+import type { CaseKeyTable } from '../../engine/ports/ledger/case-key-table.js';
 import {
   BlockText,
   blocksOf,
@@ -35,13 +36,32 @@ import {
   type BatchMarks,
 } from './sqlite-rows.js';
 import { type IndexPosition, SqliteIndexer, STRETCH_ROWS } from './sqlite-index.js';
-import type { SqliteStatement } from './sqlite-binding.js';
+import type { LedgerRecords } from '../../engine/ports/effects/records.js';
+import type { SqliteConnection, SqliteStatement } from './sqlite-binding.js';
 import { requireFormat } from './sqlite-database.js';
 import { MIGRATIONS, type SqliteMigration } from './sqlite-schema.js';
 import type { SqliteReader } from './sqlite-reader.js';
 import type { SqliteComponents } from './sqlite-medium.js';
 import { createLruMap, type LruMap } from '../../system/lru-map.js';
 import { writerReplacedError, unavailableError } from '../ledger/store-errors.js';
+
+/** Opens the table of the keys of cases, with which they can be replaced. */
+export type OpenCaseKeyTable = (parts: {
+  readonly storage: ContentStorage;
+  readonly writer: () => SqliteWriter;
+  /** Runs the work, and translates its errors. */
+  readonly attempt: <T>(work: () => T) => Promise<T>;
+}) => CaseKeyTable;
+
+/**
+ * Opens the records in the ledger's own database.
+ * @param connection returns the open connection
+ * @param writer returns the writer, or null while the store is not the writer
+ */
+export type OpenLedgerRecords = (
+  connection: () => SqliteConnection,
+  writer: () => SqliteWriter | null,
+) => LedgerRecords;
 
 /** The lengths of this many trees are cached. */
 const TREES_MAX = 10_000;

@@ -22,9 +22,21 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { LedgerError } from '../../core/errors.js';
 import { errorCode } from '../../system/error-code.js';
-import { connectSqlite, type SqliteConnection } from './sqlite-binding.js';
+import { refuseSpecialFile } from '../../system/files/open-file.js';
+import { asLedgerError, connectSqlite, type SqliteConnection } from './sqlite-binding.js';
+import { unavailableError } from '../ledger/store-errors.js';
+import {
+  BUSY_MS,
+  cannotOpen,
+  checkIdentity,
+  configureConnection,
+  formatOf,
+  missingLedgerError,
+  requireFormat,
+} from './sqlite-database.js';
+import type { LedgerConnection } from './sqlite-medium.js';
+import { MIGRATIONS } from './sqlite-schema.js';
 
 /** Limit of a copy: the database with its WAL. */
 export const COPY_BYTES_MAX = 4 * 1_024 ** 3;
@@ -39,11 +51,8 @@ export interface UntouchedOptions {
   readonly copyBytesMax?: number;
 }
 
-export interface UntouchedFile {
-  readonly db: SqliteConnection;
-  /** False once another process has changed the file, so that it must be opened again. */
-  readonly isCurrent: () => boolean;
-}
+/** `isCurrent` is false once another process has changed the file, so that it must be opened again. */
+export type UntouchedFile = LedgerConnection;
 
 /**
  * Opens an existing database file.
@@ -65,7 +74,7 @@ export function openUntouched(
     if (db !== null && isCurrent() && !isWriterActive(lockOf)) return { db, isCurrent };
     db?.close();
   }
-  throw unavailable(`${file} is being opened and closed by other processes: try again`);
+  throw unavailableError(`${file} is being opened and closed by other processes: try again`);
 }
 
 /** @returns null if the file changed while it was opened, so that an error means nothing */
@@ -95,9 +104,6 @@ function configured(db: SqliteConnection, configure: (db: SqliteConnection) => v
     throw error;
   }
 }
-
-/** How long a statement waits for another process, in ms. */
-const BUSY_MS = 2_000;
 
 /** Whether a process holds the writer lock. This only looks: a lock, even a shared one, could refuse a writer. */
 function isWriterActive(lockOf: string): boolean {
@@ -152,7 +158,7 @@ function openCopy(file: string, configure: (db: SqliteConnection) => void, bytes
   const parts = ['', '-wal'].filter((end) => existsSync(`${file}${end}`));
   const bytes = parts.reduce((sum, end) => sum + statSync(`${file}${end}`).size, 0);
   if (bytes > bytesMax) {
-    throw unavailable(
+    throw unavailableError(
       `${file} was not closed, and its ${bytes} bytes are too many to copy for a reader: open the home for writing once`,
     );
   }
@@ -185,4 +191,34 @@ function recover(copy: string): void {
   }
 }
 
-const unavailable = (message: string): LedgerError => new LedgerError({ code: 'LEDGER_UNAVAILABLE', message });
+/**
+ * Opens an existing ledger file for reading, and changes nothing.
+ * @throws as `openDatabase`
+ */
+export function openUntouchedDatabase(file: string, migrations = MIGRATIONS): UntouchedFile {
+  return openForReading(file, (db) => requireFormat(db, migrations));
+}
+
+function openForReading(file: string, check: (db: SqliteConnection) => void): UntouchedFile {
+  if (!existsSync(file)) throw missingLedgerError(file);
+  try {
+    refuseSpecialFile(file);
+    return openUntouched(file, (db) => {
+      configureConnection(db, true);
+      checkIdentity(db, file);
+      check(db);
+    });
+  } catch (cause) {
+    throw asLedgerError(cause, cannotOpen(file));
+  }
+}
+
+/** The format of a ledger file, also of one that is not migrated yet. @throws LedgerError for a foreign file */
+export function sqliteFormat(file: string): number {
+  const { db } = openForReading(file, () => undefined);
+  try {
+    return formatOf(db);
+  } finally {
+    db.close();
+  }
+}

@@ -2,12 +2,11 @@
 // and how long they take.
 
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { UsageError } from '../../core/errors.js';
 import { errorCode } from '../error-code.js';
-import { limitHandshakes } from './handshake-limit.js';
 import { HttpConnections } from './http-connections.js';
 import { noteArrival } from '../system-pace.js';
 import type { TlsCertificate, TlsCredentials } from './tls-certificate.js';
@@ -130,3 +129,24 @@ function closeServer(server: Server, grace: number): Promise<void> {
     server.closeIdleConnections();
   });
 }
+
+// Limits the connections that have not finished their TLS handshake: they have no request that could be limited.
+
+/** Inserts itself into an HTTPS server. A new handshake beyond the limit closes the oldest unfinished one. */
+function limitHandshakes(server: TlsServer, handshakesMax: number): void {
+  /** By remote address and port: the secured socket is another object than the connection. */
+  const unfinished = new Map<string, Socket>();
+  server.on('connection', (socket: Socket) => {
+    const name = nameOf(socket);
+    unfinished.set(name, socket);
+    socket.once('close', () => {
+      if (unfinished.get(name) === socket) unfinished.delete(name);
+    });
+    if (unfinished.size <= handshakesMax) return;
+    const [oldest] = unfinished.values();
+    oldest?.destroy();
+  });
+  server.on('secureConnection', (socket) => unfinished.delete(nameOf(socket)));
+}
+
+const nameOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress ?? ''} ${remotePort ?? ''}`;

@@ -11,8 +11,11 @@ import { sha256 } from '../../../src/core/contract/hash.js';
 import type { StoredEntry } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
 import { UNCHECKED_LISTED_MAX } from '../../../src/core/ledger/verification/ledger-verdict.js';
-import { verifyLedger, type LedgerSource } from '../../../src/core/ledger/verification/verify-ledger.js';
-import { WithheldContents } from '../../../src/core/ledger/verification/withheld-contents.js';
+import {
+  verifyLedger,
+  type LedgerSource,
+  WithheldContents,
+} from '../../../src/core/ledger/verification/verify-ledger.js';
 import { opening, scribeOf, treeId } from '../../fixtures/entries.js';
 
 const entry = (log_index: number): StoredEntry => ({

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { LATER_TREES_MAX, LaterTrees } from '../../../src/engine/trees/later-trees.js';
+import { LATER_TREES_MAX, LaterTrees } from '../../../src/engine/trees/live-trees.js';
 import { LedgerError } from '../../../src/core/errors.js';
 
 const later = new LedgerError({ code: 'LEDGER_OF_LATER_VERSION', message: '' });

@@ -126,11 +126,11 @@ describe('steps', () => {
   });
 
   test('D15: a step that the log does not include in time has its response, without `Preference-Applied`', async () => {
-    const { store, delay } = lateStore();
+    const { store, delay, release } = lateStore();
     const late = await HttpBench.open({ store });
     const token = late.token();
     const run = await late.start(token);
-    delay(run);
+    delay();
     const answer = late.ask(`/agents/${run}/steps`, token, {
       body: proposal('THINK'),
       headers: { prefer: 'wait=integrated' },
@@ -139,6 +139,7 @@ describe('steps', () => {
     const response = await answer;
     expect([response.status, response.headers.get('preference-applied')]).toEqual([200, null]);
     expect(await response.text()).toContain('SUCCESS');
+    release();
     await late.close();
   });
 

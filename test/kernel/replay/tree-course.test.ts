@@ -18,6 +18,7 @@ import { RandomSession } from '../../fixtures/random-session.js';
 import { randomTree } from '../../fixtures/random-tree.js';
 import { SessionDriver } from '../../fixtures/session.js';
 import { proposal, TreeDriver } from '../../fixtures/tree.js';
+import { xstateInterpretation } from '../../../src/kernel/interpreter/xstate-actors.js';
 
 interface Recorded {
   readonly entries: readonly ReplayEntry[];
@@ -77,7 +78,7 @@ function watched(d: TreeDriver): ReadonlyMap<string, string[]> {
       transitions.set(run, [...(transitions.get(run) ?? []), name]);
     }
   };
-  const tree = new Tree(d.tree_id, { interpreter: 'xstate', inspect: watch });
+  const tree = new Tree(d.tree_id, xstateInterpretation(watch));
   for (const input of d.inputs) tree.decide(input);
   return transitions;
 }

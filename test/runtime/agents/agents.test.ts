@@ -50,10 +50,10 @@ test('D15: a submission with `integrated` returns when the head covers its step,
 });
 
 test('D15: if the log does not include a step in time, the error has its response', async () => {
-  const { store, delay } = lateStore();
+  const { store, delay, release } = lateStore();
   const late = await Bench.open({ store });
   const agent = await late.turnpike.startAgent();
-  delay(agent.run_id);
+  delay();
   const payload = json(proposal('THINK', {}));
   const waiting = agent.respond(payload, { inputId: 'late', integrated: true });
   const next = await agent.respond(json(proposal('THINK', {})));
@@ -61,6 +61,7 @@ test('D15: if the log does not include a step in time, the error has its respons
   await passTime(late.clock, waiting);
   const response = await agent.respond(payload, { inputId: 'late' });
   await expect(waiting).rejects.toMatchObject({ code: 'NOT_INTEGRATED', response });
+  release();
   await late.close();
 });
 

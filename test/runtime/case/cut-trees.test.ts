@@ -3,6 +3,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { openSqliteRecords } from '../../../src/stores/records/sqlite-ledger-records.js';
 import { createSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
 import type { StoredEntry, TreeEntry } from '../../../src/engine/ports/ledger/ledger-store.js';
 import type { AgentRun } from '../../../src/runtime/agents/agent-run.js';
@@ -38,7 +39,7 @@ beforeEach(() => {
   folder = tempFolder('cut');
   mkdirSync(join(folder, 'case-local'));
   const files = { file: join(folder, 'ledger.db'), artifactsDir: join(folder, 'artifacts') };
-  store = new CutStore(createSqliteStore(files));
+  store = new CutStore(createSqliteStore({ ...files, records: openSqliteRecords }));
 });
 afterEach(async () => {
   await bench.close();

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { rmSync } from 'node:fs';
 import { afterEach, beforeEach, describe } from '@jest/globals';
 import { createSqliteStore, openSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
+import { openUntouchedDatabase } from '../../../src/stores/sqlite/untouched-file.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 import { testKeyFolderPairs } from './key-folder-pairs.js';
 
@@ -21,7 +22,9 @@ describe('the key folder of a ledger in SQLite', () => {
     () => ({
       create: (ledger, keys) => Promise.resolve(createSqliteStore(place(ledger, keys))),
       open: (ledger, keys, untouched = false) =>
-        Promise.resolve().then(() => openSqliteStore({ ...place(ledger, keys), untouched })),
+        Promise.resolve().then(() =>
+          openSqliteStore({ ...place(ledger, keys), ...(untouched && { untouched: openUntouchedDatabase }) }),
+        ),
     }),
     () => folder,
   );

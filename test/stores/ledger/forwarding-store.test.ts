@@ -3,6 +3,7 @@
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { memoryStore } from '../../../src/stores/memory/memory-ledger-store.js';
+import { openCaseKeyTable } from '../../../src/stores/sqlite/content/sqlite-case-key-table.js';
 import { createSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
 import type { ErasureSeal, LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';
 import { ForwardingStore } from '../../fixtures/forwarding-store.js';
@@ -19,7 +20,8 @@ function membersOf(store: LedgerStore): readonly string[] {
 
 test('has every member that the SQLite store has', async () => {
   const folder = diskFolder('forwarding');
-  const store = createSqliteStore({ file: join(folder, 'ledger.db'), artifactsDir: join(folder, 'artifacts') });
+  const [file, artifactsDir] = [join(folder, 'ledger.db'), join(folder, 'artifacts')];
+  const store = createSqliteStore({ file, artifactsDir, caseKeyTable: openCaseKeyTable });
   expect(membersOf(store)).toContain('sealErasures');
   expect(membersOf(new ForwardingStore(store))).toEqual(expect.arrayContaining([...membersOf(store)]));
   await store.close();

@@ -2,6 +2,7 @@
 // says so.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { openSqliteRecords } from '../../../src/stores/records/sqlite-ledger-records.js';
 import { createSqliteStore, openSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
 import type { LedgerStore } from '../../../src/engine/ports/ledger/ledger-store.js';
 import type { LedgerRecords } from '../../../src/engine/ports/effects/records.js';
@@ -24,7 +25,7 @@ const A = treeId(1);
 
 recordsContract("the ledger's own database", async (): Promise<RecordsUnderTest> => {
   const at = ledgerFolder();
-  const store = createSqliteStore(at);
+  const store = createSqliteStore({ ...at, records: openSqliteRecords });
   const scribe = await scribeOf(store);
   const records = ownOf(store);
   const named = (sql: string): string => sql.replaceAll('TABLE_NAME', 'records_notes');
@@ -66,7 +67,7 @@ describe('records and the ledger are one transaction', () => {
 
   beforeEach(async () => {
     at = ledgerFolder();
-    store = createSqliteStore(at);
+    store = createSqliteStore({ ...at, records: openSqliteRecords });
     scribe = await scribeOf(store);
     records = ownOf(store);
     records.open([NOTES]);
@@ -215,7 +216,7 @@ describe('records and the ledger are one transaction', () => {
     note('a');
     await scribe.write(store, [opening(A)]);
     await store.close();
-    store = openSqliteStore(at);
+    store = openSqliteStore({ ...at, records: openSqliteRecords });
     await store.close();
     for (const [make, drop] of [
       ['CREATE TRIGGER records_t AFTER INSERT ON records_notes BEGIN SELECT 1; END', 'DROP TRIGGER records_t'],
@@ -226,7 +227,7 @@ describe('records and the ledger are one transaction', () => {
       expect(() => openSqliteStore(at)).toThrow(code('LEDGER_TAMPERED'));
       exec(drop);
     }
-    store = openSqliteStore(at);
+    store = openSqliteStore({ ...at, records: openSqliteRecords });
     scribe = await scribeOf(store);
     records = ownOf(store);
     records.open([NOTES]);

@@ -3,7 +3,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { newestFormat, pendingMigrations } from '../../../src/stores/ledger/migrations.js';
-import { openDatabase, sqliteFormat } from '../../../src/stores/sqlite/sqlite-database.js';
+import { openDatabase } from '../../../src/stores/sqlite/sqlite-database.js';
+import { openUntouchedDatabase, sqliteFormat } from '../../../src/stores/sqlite/untouched-file.js';
 import { createSqliteStore, openSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
 import { MIGRATIONS, type SqliteMigration } from '../../../src/stores/sqlite/sqlite-schema.js';
 import { lockWriter } from '../../../src/stores/sqlite/writer-lock.js';
@@ -78,7 +79,7 @@ describe('a ledger of format 1, opened by code that knows format 2', () => {
 
   test('is refused by an opening for reading, which changes nothing', () => {
     const bytes = readFileSync(at.file);
-    for (const access of [{ readOnly: true }, { untouched: true }]) {
+    for (const access of [{ readOnly: true }, { untouched: openUntouchedDatabase }]) {
       const open = () => openSqliteStore({ ...at, ...access, migrations: PLANTED });
       expect(open).toThrow(code('LEDGER_UNSUPPORTED'));
       expect(open).toThrow(/has format 1.*reads 2: open it for writing once/);

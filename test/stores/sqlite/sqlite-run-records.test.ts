@@ -2,6 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { CaseKeys } from '../../../src/stores/keys/case-keys.js';
+import { openSqliteRecords } from '../../../src/stores/records/sqlite-ledger-records.js';
 import type { SqliteConnection } from '../../../src/stores/sqlite/sqlite-binding.js';
 import { createSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
 import { componentsOf, ledgerFile } from '../../../src/stores/sqlite/sqlite-medium.js';
@@ -29,7 +30,7 @@ const exec = (sql: string) => withDatabase(at.file, (db) => void db.exec(sql));
 beforeEach(async () => {
   at = ledgerFolder();
   opened = [];
-  store = keep(createSqliteStore(at));
+  store = keep(createSqliteStore({ ...at, records: openSqliteRecords }));
   scribe = await scribeOf(store);
   await scribe.write(store, [opening(A), opening(B)], { ended: [A] });
 });
@@ -87,7 +88,7 @@ describe('D2: a failure while writing derived data', () => {
   beforeEach(async () => {
     await store.close();
     const storage = { directory: at.artifactsDir, keys: new CaseKeys(`${at.artifactsDir}-keys`, () => null) };
-    const file = ledgerFile(at.file, storage, 'write');
+    const file = ledgerFile(at.file, storage, {});
     const parts = componentsOf(file, file.connect());
     db = parts.db;
     writer = new SqliteWriter(parts);

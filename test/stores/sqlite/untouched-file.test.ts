@@ -4,7 +4,12 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { cpSync, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { openUntouched, type UntouchedFile, type UntouchedOptions } from '../../../src/stores/sqlite/untouched-file.js';
+import {
+  openUntouched,
+  openUntouchedDatabase,
+  type UntouchedFile,
+  type UntouchedOptions,
+} from '../../../src/stores/sqlite/untouched-file.js';
 import { openSqliteStore, createSqliteStore } from '../../../src/stores/sqlite/sqlite-ledger-store.js';
 import { lockWriter } from '../../../src/stores/sqlite/writer-lock.js';
 import { opening, scribeOf, treeId } from '../../fixtures/entries.js';
@@ -100,7 +105,7 @@ test('a ledger that was opened untouched shows what a later writer commits, also
   await (await scribeOf(first)).write(first, [opening(a)]);
   await first.close();
   const before = folderState(at.folder);
-  const store = openSqliteStore({ ...at, untouched: true });
+  const store = openSqliteStore({ ...at, untouched: openUntouchedDatabase });
   opened.push(store);
   expect((await store.head()).size).toBe(1);
   expect(folderState(at.folder)).toEqual(before);

@@ -2,16 +2,26 @@
 // contents, and compares. It reports each problem by entry and continues after it, up to a limit.
 
 import { loadFeaturesNamedIn } from '../../contract/run/feature-vocabulary.js';
-import { isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
+import {
+  isWithheld,
+  type StoredArtifact,
+  artifactRef,
+  canBeWithheld,
+  type WithheldArtifact,
+} from '../../contract/artifact-ref.js';
 import type { Entry } from '../../contract/run/entry.js';
 import { LedgerError } from '../../errors.js';
-import type { ArchivedPart } from '../readable-ledger.js';
-import type { KeySource, ReadableLedger, LogHead, StoredEntry } from '../readable-ledger.js';
-import { checkEntryArtifacts } from './check-entry-artifacts.js';
+import type {
+  ArchivedPart,
+  KeySource,
+  LogHead,
+  StoredEntry,
+  InputKey,
+  ReadableLedger,
+  ProposalKey,
+} from '../readable-ledger.js';
 import { checkArchivedParts, type NoteOpener } from './check-archives.js';
 import { checkEntry, type CheckedEntry } from './check-entry.js';
-import { KeyCheck } from './check-keys.js';
-import { MarkCheck, type MarkSource } from './check-marks.js';
 import { OrderCheck } from './check-order.js';
 import { RecordCheck, type RecordSource } from './check-records.js';
 import { TreeCheck, type TreeListSource } from './check-trees.js';
@@ -31,8 +41,12 @@ import {
   type UnsupportedTree,
   type VerifiedEntries,
   type WithheldSummary,
+  UNCHECKED_LISTED_MAX,
+  type UncheckedContent,
 } from './ledger-verdict.js';
-import { WithheldContents } from './withheld-contents.js';
+import { isJsonObject, type JsonObject } from '../../contract/json.js';
+import { readRotation, type KeyRotation } from '../proof/key-history.js';
+import { nameInTree } from '../../contract/entry-name.js';
 
 export const PROBLEMS_MAX = 100;
 
@@ -322,4 +336,244 @@ async function checkEnd(log: ComputedLog, head: LogHead, source: LedgerSource): 
 function tamperingMessage(error: unknown): string {
   if (error instanceof LedgerError && error.code === 'LEDGER_TAMPERED') return error.message;
   throw error;
+}
+
+/**
+ * Compares the content that came with an entry with the references in its body. Two are the same if hash, size, kind
+ * and case are equal.
+ * @returns findings for content without a reference and, in an input, for references without content: a fold needs all
+ * content of an input
+ */
+function checkEntryArtifacts(
+  type: string,
+  body: unknown,
+  attached: readonly StoredArtifact[],
+): readonly LedgerFinding[] {
+  const referredKeys = new Set(collectRefKeys(body));
+  const attachedKeys = new Set(attached.map((artifact) => keyOf({ ...artifactRef(artifact) })));
+  const findings: LedgerFinding[] = [];
+  for (const key of attachedKeys) {
+    if (!referredKeys.has(key)) {
+      findings.push({ rule: 'artifact.unreferenced', message: `the entry does not refer to its content ${key}` });
+    }
+  }
+  for (const key of type === 'input' ? collectRefKeys(withoutEarlierContent(body)) : []) {
+    if (!attachedKeys.has(key))
+      findings.push({ rule: 'artifact.missing', message: `the input lacks its content ${key}` });
+  }
+  return findings;
+}
+
+/**
+ * The sources of a promotion came with earlier inputs, and of a payload over the limit only a prefix comes (C80). All
+ * other content that an input refers to comes with it.
+ */
+function withoutEarlierContent(body: unknown): unknown {
+  if (!isJsonObject(body)) return body;
+  if (body['kind'] === 'start_run') return { ...body, inputs: [] };
+  return body['kind'] === 'proposal' && body['prefix'] !== undefined ? { ...body, payload: null } : body;
+}
+
+/** Anything shaped like an artifact_ref, at any depth: the schemas of the bodies allow it in many places. */
+function* collectRefKeys(value: unknown): Iterable<string> {
+  if (Array.isArray(value)) {
+    for (const item of value) yield* collectRefKeys(item);
+  } else if (isJsonObject(value)) {
+    if (isReferenceLike(value)) yield keyOf(value);
+    else for (const member of Object.values(value)) yield* collectRefKeys(member);
+  }
+}
+
+interface ReferenceLike {
+  readonly hash_sha256: string;
+  readonly artifact_kind: string;
+  readonly byte_size?: unknown;
+  readonly case_id?: unknown;
+}
+
+const isReferenceLike = (value: object): value is ReferenceLike =>
+  'artifact_id' in value &&
+  'artifact_kind' in value &&
+  'hash_sha256' in value &&
+  typeof value.artifact_kind === 'string' &&
+  typeof value.hash_sha256 === 'string';
+
+const keyOf = ({ hash_sha256, artifact_kind, byte_size, case_id }: ReferenceLike): string =>
+  JSON.stringify([hash_sha256.toLowerCase(), artifact_kind, byte_size ?? null, case_id ?? null]);
+
+// Compares the key history of a log with the rotations that the log records. The history was checked before, as a chain
+// (src/core/ledger/proof/key-history.ts); only the log shows that its end is missing.
+
+interface RecordedRotation {
+  readonly place: ProblemPlace;
+  readonly number: number;
+  readonly note: string;
+}
+
+class KeyCheck {
+  readonly #source: () => KeySource | null;
+  readonly #rotations: readonly KeyRotation[];
+  readonly #recorded: RecordedRotation[] = [];
+  /** The roots of this log at the sizes of the rotations. */
+  readonly #roots = new Map<number, string>();
+  /** The smallest size at which a restore has cut the log. */
+  #keptSize = Infinity;
+
+  /** @param source is read again at the end, because a key may be rotated meanwhile */
+  constructor(source: () => KeySource | null) {
+    this.#source = source;
+    this.#rotations = rotationsOf(source()?.notes ?? []);
+  }
+
+  take({ type, body, seq, tree_id }: Entry & { readonly tree_id: string }, log_index: number): void {
+    if (type !== 'input') return;
+    if (body.kind === 'restore') this.#keptSize = Math.min(this.#keptSize, body.kept.size);
+    if (body.kind !== 'rotate_key' || body.rotation.purpose !== 'ledger') return;
+    const { number, note } = body.rotation;
+    this.#recorded.push({ place: { log_index, tree_id, seq }, number, note });
+  }
+
+  /** The log up to here. */
+  takeHead({ size, frontier }: Pick<LogHead, 'size' | 'frontier'>): void {
+    if (this.#rotations.some(({ head }) => head.size === size)) this.#roots.set(size, rootOf(frontier));
+  }
+
+  /** @param begin entries before it are in an archive */
+  *finish(begin: number): Iterable<PlacedFinding> {
+    const source = this.#source();
+    if (source === null) return;
+    const { notes, isUnfinished } = source;
+    for (const { place, number, note } of this.#recorded) {
+      if (notes[number - 1] === note) continue;
+      const why = notes[number - 1] === undefined ? 'does not have it' : 'has another one';
+      const message = `the log records rotation ${number} of its key, and the key history ${why}`;
+      yield { place, finding: { rule: 'key.unknown', message } };
+    }
+    const recorded = new Set(this.#recorded.map(({ number }) => number));
+    const rotations = rotationsOf(notes);
+    for (const { number, head } of rotations) {
+      const isPending = isUnfinished && number === rotations.length;
+      if (!recorded.has(number) && !isPending && head.size >= begin) {
+        const message = `the key history has rotation ${number} at size ${head.size}, and the log does not record it`;
+        yield { place: WHOLE_LOG, finding: { rule: 'key.unrecorded', message } };
+      }
+      const root = this.#roots.get(head.size) ?? head.root;
+      // A restore has replaced the entries after the ones that it kept.
+      if (root === head.root || head.size > this.#keptSize) continue;
+      const message = `rotation ${number} of the key vouches for another log at size ${head.size}`;
+      yield { place: WHOLE_LOG, finding: { rule: 'key.differs', message } };
+    }
+  }
+}
+
+const rotationsOf = (notes: readonly string[]): readonly KeyRotation[] =>
+  notes.map((note) => readRotation(note)?.rotation).filter((rotation) => rotation !== undefined);
+
+/** The contents that verification could not check, counted and, up to a limit, listed. */
+export class WithheldContents {
+  readonly #listed: UncheckedContent[] = [];
+  #contents = 0;
+
+  /** @returns a finding if the content is missing and nothing allows that */
+  add({ log_index, tree_id, seq }: StoredEntry, artifact: WithheldArtifact): readonly LedgerFinding[] {
+    const { kind, case_id, withheld, sha256 } = artifact;
+    this.#contents += 1;
+    if (this.#listed.length < UNCHECKED_LISTED_MAX) {
+      this.#listed.push({ log_index, tree_id, seq, kind, case_id, withheld, sha256 });
+    }
+    if (canBeWithheld(artifact)) return [];
+    const message = `the content ${sha256} (${kind}) is missing, and nothing may withhold it: restore it from a backup`;
+    return [{ rule: 'artifact.system_withheld', message }];
+  }
+
+  /**
+   * @param trees how many trees could be folded only in part
+   * @param unsupported those of them that this installation cannot evaluate
+   * @returns null if everything could be checked
+   */
+  report(trees: number, unsupported: readonly UnsupportedTree[]): WithheldSummary | null {
+    if (this.#contents === 0 && unsupported.length === 0) return null;
+    const summary = { contents: this.#contents, trees, not_checked: this.#listed };
+    return unsupported.length === 0 ? summary : { ...summary, unsupported: unsupported.slice(0, UNCHECKED_LISTED_MAX) };
+  }
+}
+
+// Checks the marks with which the store remembers proposal ids and the input ids that callers chose. A lost mark would
+// let a request run twice, so the log determines which marks must exist.
+
+type MarkSource = Pick<ReadableLedger, 'marks'>;
+
+interface PendingProposal {
+  readonly seq: number;
+  readonly input_id: string;
+}
+
+/** The phases that store no mark for a proposal that they reject (C19). */
+const PHASES_WITHOUT_MARK: readonly unknown[] = ['RECEIVE', 'PARSE', 'VALIDATE_SCHEMA'];
+
+/** Takes the entries of a log in order. Memory grows with the number of pending steps. */
+class MarkCheck {
+  readonly #source: MarkSource;
+  /** For each agent run, its proposal that has no trace yet. */
+  readonly #pendingProposals = new Map<string, PendingProposal>();
+
+  constructor(source: MarkSource) {
+    this.#source = source;
+  }
+
+  /** Reports wrong or missing marks of a step, at its trace. @throws LedgerError */
+  async take({ tree_id, seq }: StoredEntry, { envelope, findings }: CheckedEntry): Promise<readonly LedgerFinding[]> {
+    const body = envelope?.body;
+    // Another check has already reported an invalid entry.
+    if (findings.length > 0 || !isJsonObject(body)) return [];
+    const { kind, run_id, input_id } = body;
+    if (typeof run_id !== 'string') return [];
+    if (envelope?.type === 'input' && kind === 'proposal' && typeof input_id === 'string') {
+      this.#pendingProposals.set(run_id, { seq, input_id });
+    }
+    const pending = envelope?.type === 'step_trace' ? this.#pendingProposals.get(run_id) : undefined;
+    if (pending === undefined) return [];
+    this.#pendingProposals.delete(run_id);
+    return this.#checkMarks(tree_id, run_id, pending, body);
+  }
+
+  async #checkMarks(
+    tree_id: string,
+    run_id: string,
+    pending: PendingProposal,
+    trace: JsonObject,
+  ): Promise<readonly LedgerFinding[]> {
+    const { seq } = pending;
+    const keys = [inputKey(tree_id, run_id, pending), proposalKey(run_id, trace)];
+    const marks = await this.#source.marks(keys.filter((key) => key !== null));
+    const [input, proposal] = keys.map((key) =>
+      key === null ? undefined : marks[key === keys[0] ? 0 : marks.length - 1],
+    );
+    const findings: LedgerFinding[] = [];
+    if (input !== undefined && input?.seq !== seq) {
+      findings.push({
+        rule: 'mark.input',
+        message: `the mark of the input at ${nameInTree(tree_id, seq)} is missing or wrong: the input could be accepted again`,
+      });
+    }
+    const isKnown = proposal != null && 'run_id' in proposal && proposal.run_id === run_id && proposal.seq === seq;
+    if (proposal !== undefined && !isKnown) {
+      findings.push({
+        rule: 'mark.proposal',
+        message: `the mark of the proposal at ${nameInTree(tree_id, seq)} is missing or wrong: its id could be accepted again`,
+      });
+    }
+    return findings;
+  }
+}
+
+/** Input ids that the engine derives begin with the run's id and need no mark. */
+const inputKey = (tree_id: string, run_id: string, { input_id }: PendingProposal): InputKey | null =>
+  input_id.startsWith(`${run_id}/`) ? null : { tree_id, input_id };
+
+function proposalKey(run_id: string, { proposal_id, replay_of, phase_failed_at }: JsonObject): ProposalKey | null {
+  if (typeof proposal_id !== 'string' || replay_of !== null || PHASES_WITHOUT_MARK.includes(phase_failed_at))
+    return null;
+  const root_run_id = run_id.slice(0, Math.max(run_id.lastIndexOf('.'), 0));
+  return { root_run_id, proposal_id: proposal_id.toLowerCase() };
 }

@@ -51,6 +51,9 @@ export interface RecordDatabase {
   close(): Promise<void>;
 }
 
+/** Prefix of target tables in the ledger's own database. No table of the ledger itself starts with it. */
+export const OWN_PREFIX = 'records_';
+
 /**
  * Stores the records of targets in the ledger's own database. Writes become durable with the next `commit` of the
  * ledger, or not at all: the write, its outcome and its audit event are one transaction. Each record has its own

@@ -24,6 +24,7 @@ import {
   isFactId,
   type SharedFactStore,
   type SharedLedgerFacts,
+  type LedgerFactsSource,
 } from '../../../engine/ledger-facts.js';
 import type {
   AppendStatus,
@@ -34,8 +35,9 @@ import type {
 import type { Submission } from '../../../engine/tree-engine.js';
 import { accountKey, treeOf } from './counter-book.js';
 import { joinChecks } from './join-checks.js';
-import { withCounters } from './ledger-counters.js';
+import { withCounters, LedgerCounters } from './ledger-counters.js';
 import { SharedCopy } from './shared-copy.js';
+import { loadBook } from './read-counters.js';
 
 const counterId = (fact: Pick<CounterFact, 'name' | 'key'>): string => `${FACT_ID_PREFIX}${accountKey(fact)}`;
 
@@ -230,3 +232,10 @@ const counterIdsOf = (appends: readonly SharedAppend[]): readonly string[] =>
 /** Whether the append depends on a counter whose version was unknown. */
 const isSurelyRefused = ({ quotas }: SharedAppend): boolean =>
   quotas.some(({ case_id, version, isChecked }) => isChecked && version === UNKNOWN_VERSION && isFactId(case_id));
+
+/** The facts of the ledger that conditions read: the values of counters. */
+export const COUNTER_FACTS: LedgerFactsSource = {
+  ofOnlyWorker: (store) => new LedgerCounters(store),
+  ofSharedWorker: (store) => new SharedCounters(store),
+  readTotals: async (store) => (await loadBook(store)).totals(),
+};

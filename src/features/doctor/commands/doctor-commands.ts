@@ -1,6 +1,6 @@
 import { systemClock } from '../../../system/system-clock.js';
 import { FORMAT_VERSION } from '../../../stores/sqlite/sqlite-schema.js';
-import { sqliteFormat } from '../../../stores/sqlite/sqlite-database.js';
+import { sqliteFormat } from '../../../stores/sqlite/untouched-file.js';
 import { valuesOf } from '../../../core/contract/policy/pins.js';
 import { CodedError } from '../../../core/errors.js';
 import {

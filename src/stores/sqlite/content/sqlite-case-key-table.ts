@@ -3,11 +3,11 @@
 // each content under the replaced key or the current one; both are readable, and the work continues with what is left.
 
 import { LedgerError } from '../../../core/errors.js';
-import type { CaseKeyTable, ResealedPart } from '../../../engine/ports/ledger/case-key-table.js';
+import type { ResealedPart } from '../../../engine/ports/ledger/case-key-table.js';
 import { type CaseKey, SEAL_BYTES } from '../../keys/case-keys.js';
 import { truncateWal, type SqliteConnection } from '../sqlite-binding.js';
 import { withoutTriggers } from '../sqlite-database.js';
-import type { SqliteWriter } from '../sqlite-writer.js';
+import type { OpenCaseKeyTable } from '../sqlite-writer.js';
 import { readArtifactFileSync, removeReplacedFiles, writeArtifactFile } from './sqlite-artifact-files.js';
 import type { ContentStorage } from './sqlite-artifacts.js';
 
@@ -15,16 +15,8 @@ import type { ContentStorage } from './sqlite-artifacts.js';
 const ROWS_MAX = 2_000;
 const BYTES_MAX = 8 * 1_024 * 1_024;
 
-/** What the table uses of a store. */
-interface SqliteCaseKeyParts {
-  readonly storage: ContentStorage;
-  readonly writer: () => SqliteWriter;
-  /** Runs the work, and translates its errors. */
-  readonly attempt: <T>(work: () => T) => Promise<T>;
-}
-
 /** The keys of the cases of an SQLite ledger. */
-export function sqliteCaseKeyTable({ storage, writer, attempt }: SqliteCaseKeyParts): CaseKeyTable {
+export const openCaseKeyTable: OpenCaseKeyTable = ({ storage, writer, attempt }) => {
   const { keys } = storage;
   const onContents = <T>(work: (parts: ResealParts, inTransaction: (part: () => void) => boolean) => T): Promise<T> =>
     attempt(() => writer().onContents(({ db }, inTransaction) => work({ db, storage }, inTransaction)));
@@ -39,7 +31,7 @@ export function sqliteCaseKeyTable({ storage, writer, attempt }: SqliteCaseKeyPa
         for (const case_id of case_ids) keys.destroyReplaced(case_id);
       }),
   };
-}
+};
 
 interface ResealParts {
   readonly db: SqliteConnection;

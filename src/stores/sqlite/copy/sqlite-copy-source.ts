@@ -12,7 +12,7 @@ import type {
 } from '../../../engine/ports/ledger/ledger-copy.js';
 import type { LogHead } from '../../../core/ledger/readable-ledger.js';
 import { type CaseKeys, SEAL_BYTES } from '../../keys/case-keys.js';
-import { OWN_PREFIX } from '../../records/sql-table.js';
+import { OWN_PREFIX } from '../../../engine/ports/effects/records.js';
 import { hashesIn } from '../content/sqlite-archives.js';
 import { INLINE_BYTES_MAX, readArtifactFile } from '../content/sqlite-artifact-files.js';
 import type { ContentStorage } from '../content/sqlite-artifacts.js';
@@ -44,7 +44,7 @@ class SqliteCopySource implements LedgerCopySource {
   constructor({ file, artifactsDir: directory, keys }: SqliteCopySourceOptions) {
     this.#file = file;
     this.#storage = { directory, keys };
-    const medium = ledgerFile(file, this.#storage, 'read');
+    const medium = ledgerFile(file, this.#storage, { readOnly: true });
     this.#parts = componentsOf(medium, medium.connect());
   }
 

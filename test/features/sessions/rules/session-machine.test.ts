@@ -15,8 +15,9 @@ import { RandomSession } from '../../../fixtures/random-session.js';
 import { make, phase, spec, verify } from '../../../fixtures/spec.js';
 import { MAINTAINER, RUNNER, SESSION, SessionDriver, type SessionOptions } from '../../../fixtures/session.js';
 import { editedPolicy, essence, proposal, tell } from '../../../fixtures/tree.js';
+import { xstateInterpretation } from '../../../../src/kernel/interpreter/xstate-actors.js';
 
-const XSTATE = { interpreter: 'xstate' } as const;
+const XSTATE = xstateInterpretation();
 const stored = (tree: Tree): TreeSnapshot => JSON.parse(JSON.stringify(tree.snapshot())) as TreeSnapshot;
 const ended = (d: SessionDriver) => d.decisions.flatMap(({ ended: all }) => all.map(({ run_id }) => run_id));
 const eventsNamed = (d: SessionDriver, event: string) =>

@@ -12,6 +12,7 @@ import type { LedgerStore } from '../../../../src/engine/ports/ledger/ledger-sto
 import { answered, CASE, content, opening, treeId, scribeOf, type Scribe } from '../../../fixtures/entries.js';
 import { random } from '../../../fixtures/random.js';
 import { ledgerFolder, withDatabase, withoutGuards, type LedgerFolder } from '../sqlite-harness.js';
+import { openCaseKeyTable } from '../../../../src/stores/sqlite/content/sqlite-case-key-table.js';
 
 const A = treeId(1);
 const BY = { at: '2026-01-01T00:00:00.000Z', by: 'a person', role: 'operator' };
@@ -32,7 +33,7 @@ describe('a rotation of a case key in a SQLite ledger', () => {
   const table = (): CaseKeyTable => store.caseKeys!;
   beforeEach(async () => {
     at = ledgerFolder();
-    store = createSqliteStore(at);
+    store = createSqliteStore({ ...at, caseKeyTable: openCaseKeyTable });
     scribe = await scribeOf(store);
     await scribe.write(store, [opening(A), ...CONTENTS.map((bytes) => answered(A, content('result', bytes)))]);
   });
@@ -140,7 +141,7 @@ describe('a rotation of a case key in a SQLite ledger', () => {
     const part = await table().reseal([CASE], 0);
     expect(part).toEqual({ contents: CONTENTS.length, next: null });
     await store.close();
-    store = openSqliteStore(at);
+    store = openSqliteStore({ ...at, caseKeyTable: openCaseKeyTable });
     scribe.epoch = await store.acquire();
     expect(table().unfinished()).toMatchObject([{ case_id: CASE, key_no: 1 }]);
     await expectReadable();
