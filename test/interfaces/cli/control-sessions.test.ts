@@ -1,6 +1,6 @@
 // Sessions over the control socket (D13): the same methods and answers as in the process, and no others.
 
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { join } from 'node:path';
 import { connectTo, listenAt, type SocketConnection } from '../../../src/system/network/unix-socket.js';
 import type { SessionAnswer } from '../../../src/features/sessions/contract/session-answer.js';
@@ -22,17 +22,17 @@ let client: ControlClient;
 let there: Sessions;
 const socketPath = (): string => join(folder, '.turnpike/control.sock');
 
-beforeEach(async () => {
+async function open(): Promise<void> {
   folder = await initialised();
   turnpike = await openTurnpike({ home: join(folder, '.turnpike'), contract: join(folder, 'contract'), log });
   client = (await connectControl(socketPath(), null))!;
   const sessions = remoteSessions(client, null);
   there = { ...sessions, start: (options) => sessions.start({ case: 'case-local', ...options }) };
-});
-afterEach(async () => {
+}
+async function close(): Promise<void> {
   await client.close();
   await turnpike.close();
-});
+}
 
 const dataOf = ({ data, error }: SessionAnswer) => {
   if (data === null || error !== null) throw new Error(JSON.stringify(error));
@@ -40,6 +40,9 @@ const dataOf = ({ data, error }: SessionAnswer) => {
 };
 
 describe('a client', () => {
+  beforeEach(open);
+  afterEach(close);
+
   test('D13 has every session method, as a caller in the process', async () => {
     const path = join(folder, putSpec(folder, PLAIN));
     const options = { stopOnPhaseCompletion: false, limits: { max_skips: 2 }, scope: { note: 'x' }, by: ANNA };
@@ -109,6 +112,9 @@ describe('a client', () => {
 });
 
 describe('a hostile connection', () => {
+  beforeAll(open);
+  afterAll(close);
+
   const say = async (question: object): Promise<unknown[]> => {
     const connection = (await connectTo(socketPath()))!;
     await connection.send(`${JSON.stringify({ id: 1, op: 'session', contract: null, question })}\n`);

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
@@ -39,12 +39,21 @@ const socketPath = (): string => join(folder, '.turnpike/control.sock');
 const open = (over: object = {}) =>
   openTurnpike({ home: join(folder, '.turnpike'), contract: join(folder, 'contract'), log, ...over });
 
-beforeEach(async () => {
+async function opened(): Promise<void> {
   warnings.length = 0;
   folder = await initialised();
   turnpike = await open();
-});
-afterEach(() => turnpike.close());
+}
+/** Each test of the group has a home directory of its own. */
+function eachWithHome(): void {
+  beforeEach(opened);
+  afterEach(() => turnpike.close());
+}
+/** The tests of the group have one home directory. */
+function allWithHome(): void {
+  beforeAll(opened);
+  afterAll(() => turnpike.close());
+}
 
 async function client(contract: string | null = null): Promise<ControlClient> {
   const connected = await connectControl(socketPath(), contract);
@@ -84,6 +93,8 @@ const refusal = (code: string, id: number | null = null) => ({
 });
 
 describe('the socket', () => {
+  eachWithHome();
+
   test('D13 is in the home directory with mode 0600 while that is open, and is removed afterwards', async () => {
     const { mode } = statSync(socketPath());
     expect((mode & 0o777).toString(8)).toBe('600');
@@ -142,24 +153,6 @@ describe('the socket', () => {
     expect(existsSync(path)).toBe(false);
   });
 
-  test.each([SOCKET_PATH_BYTES_MAX, SOCKET_PATH_BYTES_MAX + 1])('a path of %i bytes works', async (bytes) => {
-    const base = tempFolder();
-    const path = join(base, 's'.repeat(bytes - base.length - 1));
-    const server = await listenAt({ path, connectionsMax: 1, idleMs: 1_000, onConnection: (it) => it.destroy() });
-    const connection = await connectTo(path);
-    expect(connection).not.toBeNull();
-    await connection!.closed;
-    await server.close();
-  });
-
-  test('closes an idle connection', async () => {
-    const path = join(tempFolder(), 's');
-    const server = await listenAt({ path, connectionsMax: 1, idleMs: 50, onConnection: () => undefined });
-    const connection = (await connectTo(path))!;
-    await connection.closed;
-    await server.close();
-  });
-
   test('has at most 64 connections, and one that closes makes room', async () => {
     const all = await Promise.all(Array.from({ length: 64 }, () => client()));
     const agent = await all[0]!.startAgent({ case: 'case-local' });
@@ -173,7 +166,47 @@ describe('the socket', () => {
   });
 });
 
+describe('a client, when its owner changes', () => {
+  eachWithHome();
+
+  test('gets errors with their class and code', async () => {
+    const connected = await client();
+    await expect(connected.startAgent({ case: '../..' })).rejects.toThrow(UsageError);
+    writeFileSync(join(folder, 'contract/policy/roles.yaml'), 'roles:');
+    await delay(1_100);
+    await expect(connected.startAgent({ case: 'case-local' })).rejects.toThrow(PolicyError);
+    await connected.close();
+  });
+
+  test('finishes its work when the owner retires, and cannot start more', async () => {
+    const connected = await client();
+    const agent = await connected.startAgent({ case: 'case-local' });
+    const retired = turnpike.control?.retire();
+    const meanwhile = await client();
+    const other = await meanwhile.startAgent({ case: 'case-local' });
+    await connected.close();
+    expect(await other.submit(finish())).toMatchObject({ outcome: 'SUCCESS' });
+    await meanwhile.close();
+    await retired;
+    const late = await client();
+    await expect(late.startAgent({ case: 'case-local' })).rejects.toMatchObject({ code: 'CLOSED' });
+    expect(agent.run_id).not.toBe(other.run_id);
+    await late.close();
+  });
+
+  test('learns how its run ended when the owner closes, and then that the owner is gone', async () => {
+    const connected = await client();
+    const agent = await connected.startAgent({ case: 'case-local' });
+    await turnpike.close();
+    expect(await agent.finished).toMatchObject({ state: 'failed', reason: 'INTERRUPTED' });
+    await expect(agent.respond(think())).rejects.toMatchObject({ code: 'CLOSED' });
+    turnpike = await open();
+  });
+});
+
 describe('a client', () => {
+  allWithHome();
+
   test('D13 U-04 has agent runs like a caller in the process', async () => {
     const connected = await client();
     const agent = await connected.startAgent({ actor: 'remote', case: 'case-9', correlation: 'cor_9' });
@@ -226,15 +259,6 @@ describe('a client', () => {
     await connected.close();
   });
 
-  test('gets errors with their class and code', async () => {
-    const connected = await client();
-    await expect(connected.startAgent({ case: '../..' })).rejects.toThrow(UsageError);
-    writeFileSync(join(folder, 'contract/policy/roles.yaml'), 'roles:');
-    await delay(1_100);
-    await expect(connected.startAgent({ case: 'case-local' })).rejects.toThrow(PolicyError);
-    await connected.close();
-  });
-
   test('never runs under another contract than the requested one', async () => {
     const [other, same] = [await client('/elsewhere'), await client(join(folder, 'contract'))];
     await expect(other.startAgent({ case: 'case-local' })).rejects.toMatchObject({ code: 'USAGE' });
@@ -247,35 +271,10 @@ describe('a client', () => {
     const [one, two] = [await client(), await client()];
     const [mine, other] = [await one.startAgent({ case: 'case-local' }), await two.startAgent({ case: 'case-local' })];
     await one.close();
-    while (turnpike.control?.connections === 2) await delay(5);
+    while (turnpike.control?.connections !== 1) await delay(5);
     expect(await turnpike.ledger.run(mine.run_id)).toMatchObject({ status: 'failed', outcome: 'failed:INTERRUPTED' });
     expect(await other.submit(think())).toMatchObject({ outcome: 'SUCCESS' });
     await two.close();
-  });
-
-  test('finishes its work when the owner retires, and cannot start more', async () => {
-    const connected = await client();
-    const agent = await connected.startAgent({ case: 'case-local' });
-    const retired = turnpike.control?.retire();
-    const meanwhile = await client();
-    const other = await meanwhile.startAgent({ case: 'case-local' });
-    await connected.close();
-    expect(await other.submit(finish())).toMatchObject({ outcome: 'SUCCESS' });
-    await meanwhile.close();
-    await retired;
-    const late = await client();
-    await expect(late.startAgent({ case: 'case-local' })).rejects.toMatchObject({ code: 'CLOSED' });
-    expect(agent.run_id).not.toBe(other.run_id);
-    await late.close();
-  });
-
-  test('learns how its run ended when the owner closes, and then that the owner is gone', async () => {
-    const connected = await client();
-    const agent = await connected.startAgent({ case: 'case-local' });
-    await turnpike.close();
-    expect(await agent.finished).toMatchObject({ state: 'failed', reason: 'INTERRUPTED' });
-    await expect(agent.respond(think())).rejects.toMatchObject({ code: 'CLOSED' });
-    turnpike = await open();
   });
 
   test('gets the right response for each of many concurrent proposals', async () => {
@@ -286,6 +285,19 @@ describe('a client', () => {
     expect(responses.map(({ proposal_id }) => proposal_id)).toEqual(
       lines.map((text) => (JSON.parse(text) as { id: string }).id),
     );
+    await connected.close();
+  });
+
+  test('sends pings while it is idle, and stays connected', async () => {
+    const raw = await Raw.connect();
+    expect(await raw.ask('{"id":7,"op":"ping"}')).toEqual({ id: 7, ok: true, result: {} });
+    raw.connection.destroy();
+  });
+
+  test('gets a refusal of an unknown action like any other caller', async () => {
+    const connected = await client();
+    const agent = await connected.startAgent({ case: 'case-local' });
+    expect(await agent.submit(line('SHUTDOWN'))).toMatchObject({ error: { error_code: 'ACTION_NOT_ALLOWED' } });
     await connected.close();
   });
 });
@@ -315,13 +327,9 @@ describe('an impostor as the owner', () => {
   });
 });
 
-test('an idle client sends pings, and stays connected', async () => {
-  const raw = await Raw.connect();
-  expect(await raw.ask('{"id":7,"op":"ping"}')).toEqual({ id: 7, ok: true, result: {} });
-  raw.connection.destroy();
-});
-
 describe('a hostile connection', () => {
+  allWithHome();
+
   const start = '{"id":1,"op":"start_agent","contract":null,"options":{"case":"case-local"}}';
 
   test.each([
@@ -381,6 +389,8 @@ describe('a hostile connection', () => {
   });
 
   test('that leaves while its agent starts leaves no run behind', async () => {
+    const earlier: string[] = [];
+    for await (const { root_run_id } of turnpike.ledger.trees()) earlier.push(root_run_id);
     const raw = await Raw.connect();
     await raw.connection.send(`${start}\n`);
     raw.connection.destroy();
@@ -389,7 +399,8 @@ describe('a hostile connection', () => {
     do {
       await delay(5);
       states = [];
-      for await (const { runs } of turnpike.ledger.trees()) states.push(runs.map(({ status }) => status));
+      for await (const { root_run_id, runs } of turnpike.ledger.trees())
+        if (!earlier.includes(root_run_id)) states.push(runs.map(({ status }) => status));
     } while (states.length === 0 || states.flat().includes('running'));
     expect(turnpike.control?.connections).toBe(0);
     expect(states).toEqual([['failed', 'failed']]);
@@ -397,6 +408,24 @@ describe('a hostile connection', () => {
 });
 
 describe('the protocol', () => {
+  test.each([SOCKET_PATH_BYTES_MAX, SOCKET_PATH_BYTES_MAX + 1])('a path of %i bytes works', async (bytes) => {
+    const base = tempFolder();
+    const path = join(base, 's'.repeat(bytes - base.length - 1));
+    const server = await listenAt({ path, connectionsMax: 1, idleMs: 1_000, onConnection: (it) => it.destroy() });
+    const connection = await connectTo(path);
+    expect(connection).not.toBeNull();
+    await connection!.closed;
+    await server.close();
+  });
+
+  test('closes an idle connection', async () => {
+    const path = join(tempFolder(), 's');
+    const server = await listenAt({ path, connectionsMax: 1, idleMs: 50, onConnection: () => undefined });
+    const connection = (await connectTo(path))!;
+    await connection.closed;
+    await server.close();
+  });
+
   test('never throws on arbitrary bytes, and never parses them as a request', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
@@ -476,11 +505,4 @@ describe('the protocol', () => {
     expect(await length(8)).toEqual([8, 1]);
     await expect(length(9)).rejects.toMatchObject({ code: 'USAGE' });
   });
-});
-
-test('an unknown action over the socket is rejected like any other', async () => {
-  const connected = await client();
-  const agent = await connected.startAgent({ case: 'case-local' });
-  expect(await agent.submit(line('SHUTDOWN'))).toMatchObject({ error: { error_code: 'ACTION_NOT_ALLOWED' } });
-  await connected.close();
 });
