@@ -1,6 +1,6 @@
 // docs/reference/configuration.md and turnpike.schema.json: every key of turnpike.yaml.
 
-import { configurationKeys } from '../../../src/interfaces/cli/configuration/command-keys.js';
+import { configurationKeys } from '../../../src/interfaces/cli/configuration/read-configuration.js';
 import { COMMANDS } from '../../../src/interfaces/cli/turnpike-command.js';
 import {
   describeType,

@@ -4,10 +4,9 @@ import { nanoidIds } from '../../../system/nanoid-ids.js';
 import { policySource } from '../../../home/policy/home-policy.js';
 import { usageError } from '../../../core/errors.js';
 import { acceptFailover, type AcceptedFailover } from '../accept-failover.js';
-import { commandUsageError } from '../../../interfaces/cli/arguments.js';
-import { NO_OPERANDS, type CliCommand } from '../../../interfaces/cli/command.js';
+import { defineCommand, NO_OPERANDS, type CliCommand } from '../../../interfaces/cli/command.js';
 import { findContractFolder, homeOf } from '../../../interfaces/cli/options/folders.js';
-import { OPERATOR_OPTIONS, parseOperator } from '../../../interfaces/cli/options/person-options.js';
+import { OPERATOR_OPTIONS, operatorOf } from '../../../interfaces/cli/options/person-options.js';
 import {
   findSharedHome,
   openSharedStore,
@@ -16,14 +15,18 @@ import {
 } from '../../../interfaces/cli/store/shared-home.js';
 import { escapeText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
 
+const [ACTOR, ROLE, LANE] = OPERATOR_OPTIONS;
+
 /** `turnpike failover accept`: goes on with a shared ledger that has lost entries. */
-export const failoverAccept: CliCommand = {
+export const failoverAccept: CliCommand = defineCommand({
   name: 'failover accept',
   access: 'write',
   summary: 'Accept that a failover has lost entries: record which, and suspend all effects',
   operands: NO_OPERANDS,
   options: [
-    ...OPERATOR_OPTIONS.filter(({ name }) => name !== 'approved'),
+    ACTOR,
+    ROLE,
+    LANE,
     { name: 'yes', help: 'confirm: the lost entries are not in any other copy of the database' },
     STORE_OPTION,
     HEADS_OPTION,
@@ -36,9 +39,8 @@ export const failoverAccept: CliCommand = {
     'restore is asked for at the acknowledgement: until the loss is recorded, no worker takes votes.',
   ],
   async run(args, io) {
-    const operator = parseOperator(failoverAccept, args);
-    if (!args.flag('yes'))
-      throw commandUsageError(failoverAccept, 'the ledger goes on without the lost entries: confirm with --yes');
+    const operator = operatorOf(args.values);
+    if (!args.values.yes) throw args.usageError('the ledger goes on without the lost entries: confirm with --yes');
     const paths = homeOf(args, io);
     const shared = findSharedHome(paths, args);
     if (shared === null) throw usageError(`${paths.home} does not name a database: only that can fail over`);
@@ -49,7 +51,7 @@ export const failoverAccept: CliCommand = {
       try {
         const accepted = await acceptFailover({ store, paths, policies, operator, ids: nanoidIds(), log: io.log });
         const text = linesOf(accepted).map((line) => `${escapeText(line)}\n`);
-        await io.stdout.write(args.flag('json') ? jsonLine(accepted) : text.join(''));
+        await io.stdout.write(args.values.json ? jsonLine(accepted) : text.join(''));
         return 0;
       } finally {
         await store.close();
@@ -58,7 +60,7 @@ export const failoverAccept: CliCommand = {
       lock.release();
     }
   },
-};
+});
 
 function linesOf({ kept, lost, lineage, tree_id, isNew, evidence }: AcceptedFailover): readonly string[] {
   const range = `entries ${nameInLedger(kept.size)} to ${nameInLedger(lost.size - 1)}`;

@@ -1,7 +1,7 @@
 import { acknowledgeRestores, openEngine, unconfirmedGrants } from '../record-restore.js';
 import { openHead, openHome, type HomePaths, type HomeStores } from '../../../home/home.js';
 import { lockFolder } from '../../../stores/sqlite/writer-lock.js';
-import type { CliCommand, CommandArguments } from '../../../interfaces/cli/command.js';
+import { defineCommand, NO_OPERANDS, type CliCommand, type CommandArguments } from '../../../interfaces/cli/command.js';
 import type { Io } from '../../../interfaces/cli/io.js';
 import { checkConfirmed, type ConfirmedGrants, type RestoredGrants } from '../restored-grants.js';
 import { policySource } from '../../../home/policy/home-policy.js';
@@ -14,7 +14,7 @@ import { registrationsInLedger } from '../../../runtime/effects/ledger-registrat
 import { executeGoverned, type Operator } from '../../../runtime/operator-acts.js';
 import { PolicyCache } from '../../../runtime/policy-cache.js';
 import { configuredRegistrations, findContractFolder, homeOf } from '../../../interfaces/cli/options/folders.js';
-import { OPERATOR_OPTIONS, parseOperator } from '../../../interfaces/cli/options/person-options.js';
+import { OPERATOR_OPTIONS, operatorOf } from '../../../interfaces/cli/options/person-options.js';
 import {
   findSharedHome,
   openSharedStore,
@@ -22,15 +22,14 @@ import {
   STORE_OPTION,
   type SharedHome,
 } from '../../../interfaces/cli/store/shared-home.js';
-import { commandUsageError } from '../../../interfaces/cli/arguments.js';
 import { escapeText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
 
 /** `turnpike restore acknowledge`: lets a restored ledger execute effects again. */
-export const restoreAcknowledge: CliCommand = {
+export const restoreAcknowledge: CliCommand = defineCommand({
   name: 'restore acknowledge',
   access: 'write',
   summary: 'Acknowledge a restore: effects are executed again',
-  operands: { usage: '', min: 0, max: 0 },
+  operands: NO_OPERANDS,
   options: [
     ...OPERATOR_OPTIONS,
     { name: 'yes', help: 'confirm: the effects that may have happened after the backup were checked' },
@@ -47,10 +46,10 @@ export const restoreAcknowledge: CliCommand = {
     'decides too: conditions of the action "restore", an approval for restore, and the lanes that list ledger.restore.',
   ],
   async run(args, io) {
-    const operator = parseOperator(restoreAcknowledge, args);
-    if (!args.flag('yes'))
-      throw commandUsageError(restoreAcknowledge, 'effects can happen a second time after this: confirm with --yes');
-    const confirmed = { approvals: [...args.list('approval')], counters: [...args.list('counter')] };
+    const { yes, approval, counter, json } = args.values;
+    const operator = operatorOf(args.values);
+    if (!yes) throw args.usageError('effects can happen a second time after this: confirm with --yes');
+    const confirmed = { approvals: [...approval], counters: [...counter] };
     const paths = homeOf(args, io);
     const shared = findSharedHome(paths, args);
     const ledger = await openLedger(paths, shared);
@@ -65,7 +64,7 @@ export const restoreAcknowledge: CliCommand = {
         trees.length === 0
           ? 'no restore waits to be acknowledged'
           : `acknowledged, recorded in ${trees.join(', ')}: effects run again`;
-      await io.stdout.write(args.flag('json') ? jsonLine({ acknowledged: trees }) : `${escapeText(text)}\n`);
+      await io.stdout.write(json ? jsonLine({ acknowledged: trees }) : `${escapeText(text)}\n`);
       return 0;
     } finally {
       await engine.stop();
@@ -74,7 +73,7 @@ export const restoreAcknowledge: CliCommand = {
       ledger.release();
     }
   },
-};
+});
 
 /** Policy decides first, whether the ledger may execute effects again. */
 async function acknowledge(

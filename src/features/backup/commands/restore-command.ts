@@ -2,40 +2,57 @@ import { nameInLedger } from '../../../core/contract/entry-name.js';
 import { resolve } from 'node:path';
 import { policySource } from '../../../home/policy/home-policy.js';
 import { restoreHome, type RestoreReport } from '../restore-home.js';
-import type { CliCommand, CommandArguments, ExitCode } from '../../../interfaces/cli/command.js';
-import { commandUsageError } from '../../../interfaces/cli/arguments.js';
+import {
+  defineCommand,
+  type ArgumentsOf,
+  type CliCommand,
+  type CommandOption,
+  type ExitCode,
+} from '../../../interfaces/cli/command.js';
 import { exitOneIfTampered } from '../../../interfaces/cli/exit-code.js';
 import type { Io } from '../../../interfaces/cli/io.js';
 import { progressFor } from '../../../interfaces/cli/progress-bar.js';
 import { configuredRegistrations, findContractFolder, homeOf } from '../../../interfaces/cli/options/folders.js';
-import { PERSON_OPTIONS, requireOption } from '../../../interfaces/cli/options/person-options.js';
+import { PATH_TYPE } from '../../../interfaces/cli/option-types.js';
+import { PERSON_OPTIONS } from '../../../interfaces/cli/options/person-options.js';
 import { countText, escapeText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
-import { printVerdict } from '../../../interfaces/cli/commands/ledger/ledger-verify-command.js';
+import { printVerdict, VERDICT_CODES } from '../../../interfaces/cli/commands/ledger/ledger-verify-command.js';
+
+const [ACTOR] = PERSON_OPTIONS;
+
+const OPTIONS = [
+  ACTOR,
+  {
+    name: 'keys',
+    value: 'DIR',
+    type: PATH_TYPE,
+    help: 'the key folder of the ledger (default: the keys in the backup)',
+  },
+  {
+    name: 'erasures',
+    value: 'FILE',
+    type: PATH_TYPE,
+    help: 'the newest list of erasures (default with --keys: the one in that folder)',
+  },
+  { name: 'no-erasures', help: 'confirm: nothing was erased since the backup was made' },
+  {
+    name: 'head',
+    value: 'FILE',
+    type: PATH_TYPE,
+    multiple: true,
+    help: 'a head file or checkpoint of the lost ledger; may be repeated',
+  },
+  { name: 'no-sandbox', help: 'do not restore the files of the sandbox' },
+  { name: 'no-replay', help: 'verify the ledger without replaying the state machines' },
+] as const satisfies readonly CommandOption[];
 
 /** `turnpike restore`: makes a home from a backup, and records what was lost. */
-export const restore: CliCommand = {
+export const restore: CliCommand = defineCommand({
   name: 'restore',
   access: 'write',
   summary: 'Restore a backup into a new home directory; suspend execution until `restore acknowledge`',
   operands: { usage: 'DIR', min: 1, max: 1 },
-  options: [
-    ...PERSON_OPTIONS.filter(({ name }) => name === 'actor'),
-    { name: 'keys', value: 'DIR', help: 'the key folder of the ledger (default: the keys in the backup)' },
-    {
-      name: 'erasures',
-      value: 'FILE',
-      help: 'the newest list of erasures (default with --keys: the one in that folder)',
-    },
-    { name: 'no-erasures', help: 'confirm: nothing was erased since the backup was made' },
-    {
-      name: 'head',
-      value: 'FILE',
-      multiple: true,
-      help: 'a head file or checkpoint of the lost ledger; may be repeated',
-    },
-    { name: 'no-sandbox', help: 'do not restore the files of the sandbox' },
-    { name: 'no-replay', help: 'verify the ledger without replaying the state machines' },
-  ],
+  options: OPTIONS,
   notes: [
     'Refuses a backup that is unfinished or was changed. The home directory must be missing or empty. What the list of',
     'erasures names is erased again. The outcome of every unfinished effect becomes unknown, and an entry names what was',
@@ -43,33 +60,32 @@ export const restore: CliCommand = {
     'so nothing is executed until an operator has run `turnpike restore acknowledge`. Exits as `ledger verify` does.',
   ],
   run: (args, io) => exitOneIfTampered(io, () => run(args, io)),
-};
+});
 
-async function run(args: CommandArguments, io: Io): Promise<ExitCode> {
-  const [keys, file] = [args.text('keys'), args.text('erasures')];
-  if (file !== undefined && args.flag('no-erasures'))
-    throw commandUsageError(restore, '--erasures and --no-erasures exclude each other');
+async function run(args: ArgumentsOf<typeof OPTIONS>, io: Io): Promise<ExitCode> {
+  const { actor, keys = null, erasures: file, noErasures, head: heads, noSandbox, noReplay, json } = args.values;
+  if (file !== undefined && noErasures) throw args.usageError('--erasures and --no-erasures exclude each other');
   const registrations = await configuredRegistrations(args, io);
   const report = await restoreHome({
     backup: resolve(io.cwd, args.operands[0] ?? ''),
     home: homeOf(args, io).home,
-    keys: keys === undefined ? null : resolve(io.cwd, keys),
-    erasures: args.flag('no-erasures') ? 'none' : file === undefined ? null : { file: resolve(io.cwd, file) },
-    heads: args.list('head').map((head) => resolve(io.cwd, head)),
-    sandbox: !args.flag('no-sandbox'),
-    replay: !args.flag('no-replay'),
+    keys,
+    erasures: noErasures ? 'none' : file === undefined ? null : { file },
+    heads,
+    sandbox: !noSandbox,
+    replay: !noReplay,
     policies: policySource(findContractFolder(args, io).path),
     ...(registrations === null ? {} : { registrations }),
-    actor: requireOption(restore, args, 'actor'),
+    actor,
     log: io.log,
     progress: progressFor(args, io),
   });
-  if (args.flag('json')) await io.stdout.write(jsonLine(report));
+  if (json) await io.stdout.write(jsonLine(report));
   else {
     await printVerdict(report.verdict, false, args, io);
     for (const line of linesOf(report)) await io.stdout.write(`${escapeText(line)}\n`);
   }
-  return report.verdict.verdict === 'verified' ? 0 : report.verdict.verdict === 'refused' ? 1 : 4;
+  return VERDICT_CODES[report.verdict.verdict];
 }
 
 function linesOf({

@@ -5,7 +5,7 @@ import { openBagZip } from '../bag/bag-zip.js';
 import type { BagTree } from '../../../engine/ports/bag-tree.js';
 import type { ExportBagFinding, ExportBagFacts, ExportBagReport } from '../verify/bag-report.js';
 import { verifyExportBag } from '../verify/verify-export-bag.js';
-import type { CliCommand, ExitCode } from '../../../interfaces/cli/command.js';
+import { defineCommand, type CliCommand, type ExitCode } from '../../../interfaces/cli/command.js';
 import { progressFor } from '../../../interfaces/cli/progress-bar.js';
 import { KEY_OPTIONS, readTrustedKey } from '../../../interfaces/cli/options/evidence-file.js';
 import type { Io } from '../../../interfaces/cli/io.js';
@@ -13,7 +13,7 @@ import { countText, escapeText, jsonLine } from '../../../interfaces/cli/text/te
 import { NO_PROGRESS, type ProgressReporter } from '../../../engine/ports/progress.js';
 
 /** `turnpike export verify`: checks that a bag is complete and every file matches its manifests. */
-export const exportVerify: CliCommand = {
+export const exportVerify: CliCommand = defineCommand({
   name: 'export verify',
   access: 'none',
   summary: 'Check that a bag is complete (BagIt 1.0), and that a Turnpike export matches its manifest and log',
@@ -32,14 +32,14 @@ export const exportVerify: CliCommand = {
     const tree = countBagReads(await openBagTree(resolve(io.cwd, name)), progressFor(args, io));
     try {
       const report = await verifyExportBag(tree, key);
-      if (args.flag('json')) await io.stdout.write(jsonLine(report));
+      if (args.values.json) await io.stdout.write(jsonLine(report));
       else await printReport(report, io);
       return exitCodeOf(report, key !== null);
     } finally {
       await tree.close();
     }
   },
-};
+});
 
 /** A bag that is no export has no signature to verify; with a key, the caller requires one. */
 function exitCodeOf({ valid, authentication }: ExportBagReport, hasKey: boolean): ExitCode {

@@ -1,11 +1,11 @@
 import { inspectClient } from '../install/inspect-client.js';
-import type { CliCommand } from '../../../interfaces/cli/command.js';
+import { defineCommand } from '../../../interfaces/cli/command.js';
 import { CLIENTS } from '../hook-event.js';
-import { parseClient, parseProfile, PROFILE_OPTION, projectOf, PROJECT_OPTION } from './client-options.js';
+import { parseClient, PROFILE_OPTION, PROJECT_OPTION } from './client-options.js';
 import { escapeText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
 
 /** `turnpike agents doctor`: whether a coding agent could act without a decision. */
-export const agentsDoctor: CliCommand = {
+export const agentsDoctor = defineCommand({
   name: 'agents doctor',
   access: 'none',
   summary: 'Find settings of coding agents by which calls could pass without a decision, and what to do about them',
@@ -18,15 +18,15 @@ export const agentsDoctor: CliCommand = {
     'with: docs/trust.md names those that switch hooks off.',
   ],
   async run(args, io) {
-    const profile = parseProfile(agentsDoctor, args);
+    const { profile, project, json } = args.values;
     const [named] = args.operands;
-    const options = { project: projectOf(args, io), profile, environment: io.environment };
+    const options = { project, profile, environment: io.environment };
     const inspected = [];
-    for (const client of named === undefined ? CLIENTS : [parseClient(agentsDoctor, named)])
+    for (const client of named === undefined ? CLIENTS : [parseClient(args, named)])
       inspected.push({ client, ...(await inspectClient(client, options)) });
     const shown = inspected.filter(({ version }) => named !== undefined || version !== null);
     for (const { client, version, findings } of shown) {
-      if (args.flag('json')) {
+      if (json) {
         await io.stdout.write(jsonLine({ client, version, profile, findings }));
         continue;
       }
@@ -37,7 +37,7 @@ export const agentsDoctor: CliCommand = {
           escapeText(`  ${severity}  ${id}: ${message}`) + `\n${escapeText(`         ${remedy}`)}\n`,
         );
     }
-    if (shown.length === 0 && !args.flag('json')) await io.stdout.write('no coding agent is on the path\n');
+    if (shown.length === 0 && !json) await io.stdout.write('no coding agent is on the path\n');
     return shown.some(({ findings }) => findings.some(({ severity }) => severity === 'opens')) ? 1 : 0;
   },
-};
+});

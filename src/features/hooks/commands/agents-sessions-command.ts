@@ -18,26 +18,39 @@ import { totalOf } from '../undecided-calls.js';
 import { findItems, realPath, type UnhookedItems } from '../install/inspect-client.js';
 import type { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
 import type { RunTree } from '../../../runtime/ledger/run-tree.js';
-import { commandUsageError } from '../../../interfaces/cli/arguments.js';
-import type { CliCommand, ExitCode } from '../../../interfaces/cli/command.js';
+import {
+  defineCommand,
+  NO_OPERANDS,
+  type CliCommand,
+  type CommandOption,
+  type ExitCode,
+} from '../../../interfaces/cli/command.js';
 import type { Io } from '../../../interfaces/cli/io.js';
 import { CountFiles } from '../client-files/count-files.js';
 import type { HookReopening } from '../gate/hook-gate.js';
-import { PROJECT_OPTION, projectOf } from './client-options.js';
+import { PROJECT_OPTION } from './client-options.js';
 import { withHomeAccess, type HomeAccess } from '../../../interfaces/cli/home-access.js';
+import { integerType } from '../../../interfaces/cli/option-types.js';
 import { homeOf, withLedger } from '../../../interfaces/cli/options/folders.js';
-import { parsePerson, PERSON_OPTIONS } from '../../../interfaces/cli/options/person-options.js';
+import { PERSON_OPTIONS } from '../../../interfaces/cli/options/person-options.js';
 import { escapeText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
 
 const LIMIT_DEFAULT = 20;
+const LIMIT_OPTION = {
+  name: 'limit',
+  value: 'N',
+  type: integerType({ min: 1, takes: 'a number of at least 1' }),
+  default: String(LIMIT_DEFAULT),
+  help: `list the last N sessions (default ${LIMIT_DEFAULT})`,
+} as const satisfies CommandOption;
 
 /** `turnpike agents sessions`: sessions of coding agents, each with a line of its coverage. */
-export const agentsSessions: CliCommand = {
+export const agentsSessions: CliCommand = defineCommand({
   name: 'agents sessions',
   access: 'read',
   summary: 'List sessions of coding agents: calls seen, decided and reported, and gaps',
-  operands: { usage: '', min: 0, max: 0 },
-  options: [{ name: 'limit', value: 'N', help: `list the last N sessions (default ${LIMIT_DEFAULT})` }, PROJECT_OPTION],
+  operands: NO_OPERANDS,
+  options: [LIMIT_OPTION, PROJECT_OPTION],
   notes: [
     'The newest session comes last. A gap is a call that its client has executed without a decision, as far as it has',
     'reported that, or an allowed call whose outcome stays unknown. Outcomes are what the client has reported. What was',
@@ -45,32 +58,31 @@ export const agentsSessions: CliCommand = {
     'this project.',
   ],
   async run(args, io) {
-    const limit = args.text('limit') ?? String(LIMIT_DEFAULT);
-    if (!/^[1-9]\d{0,8}$/u.test(limit)) throw commandUsageError(agentsSessions, '--limit takes a number of at least 1');
+    const { limit, project, json } = args.values;
     return withLedger(args, io, async ({ reader }): Promise<ExitCode> => {
-      const items = new ItemsNow(projectOf(args, io), io.environment);
+      const items = new ItemsNow(project, io.environment);
       const files = new CountFiles(homeOf(args, io).home, io.environment);
       const sessions: SessionFacts[] = [];
       let isEmpty = true;
-      for await (const tree of reader.trees(Number(limit), mayBeSession)) {
+      for await (const tree of reader.trees(limit, mayBeSession)) {
         const session = await readSession(reader, tree, items, files);
         if (session === null) continue;
         sessions.push(session);
         isEmpty = false;
-        await io.stdout.write(args.flag('json') ? jsonLine(session) : sessionText(session));
+        await io.stdout.write(json ? jsonLine(session) : sessionText(session));
       }
-      if (isEmpty && !args.flag('json')) await io.stdout.write('no sessions of coding agents\n');
+      if (isEmpty && !json) await io.stdout.write('no sessions of coding agents\n');
       for (const client of CLIENTS) {
         const listed = sessions.filter(({ name }) => name === client).map(({ session }) => session);
         const undecided = files.others(client, listed);
         if (undecided === 0) continue;
         const text = `${client}: ${undecided} calls of other sessions were denied without a decision\n`;
-        await io.stdout.write(args.flag('json') ? jsonLine({ name: client, session: null, undecided }) : text);
+        await io.stdout.write(json ? jsonLine({ name: client, session: null, undecided }) : text);
       }
       return 0;
     });
   },
-};
+});
 
 interface SessionFacts extends ClientSession {
   readonly run_id: string;
@@ -176,7 +188,7 @@ const noCallsText = (missing: readonly string[]): string =>
   missing.length === 0 ? 'no calls' : `no calls · not compared: ${missing.join('; ')}`;
 
 /** `turnpike agents reopen`: lets a session of a coding agent go on that policy has ended. */
-export const agentsReopen: CliCommand = {
+export const agentsReopen: CliCommand = defineCommand({
   name: 'agents reopen',
   access: 'write',
   summary: 'Let a session of a coding agent go on that was ended after too many denials',
@@ -187,13 +199,14 @@ export const agentsReopen: CliCommand = {
     'run tree, whose scope has your name; budgets and counts of denials start anew.',
   ],
   async run(args, io) {
-    const reopening = { run: args.operands[0] ?? '', ...parsePerson(agentsReopen, args) };
+    const { actor, role, json } = args.values;
+    const reopening = { run: args.operands[0] ?? '', actor, role };
     await withHomeAccess(args, io, (home) => reopenSession(home, reopening), { hooks: true });
     const text = `the session of ${reopening.run} goes on`;
-    await io.stdout.write(args.flag('json') ? jsonLine(reopening) : `${escapeText(text)}\n`);
+    await io.stdout.write(json ? jsonLine(reopening) : `${escapeText(text)}\n`);
     return 0;
   },
-};
+});
 
 /** @throws what `HookGate.reopen` throws; UsageError if the process decides no calls of coding agents */
 async function reopenSession({ hooks, owner }: HomeAccess, reopening: HookReopening): Promise<void> {

@@ -3,9 +3,10 @@
 import { alignSequences } from '../../../core/align-sequences.js';
 import { usageError } from '../../../core/errors.js';
 import type { FileChange } from '../install/install-client.js';
-import type { CommandArguments } from '../../../interfaces/cli/command.js';
+import type { ArgumentsOf } from '../../../interfaces/cli/command.js';
 import type { Io } from '../../../interfaces/cli/io.js';
 import { escapeText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
+import type { YES_OPTION } from './client-options.js';
 
 const ANSWER_CHARS_MAX = 16;
 
@@ -14,10 +15,13 @@ const ANSWER_CHARS_MAX = 16;
  * @returns whether the files may be written
  * @throws UsageError without a terminal and without `--yes`
  */
-export async function confirmChanges(changes: readonly FileChange[], args: CommandArguments, io: Io): Promise<boolean> {
-  for (const change of changes)
-    await io.stdout.write(args.flag('json') ? jsonLine(changeFacts(change)) : changeText(change));
-  if (args.flag('yes')) return true;
+export async function confirmChanges(
+  changes: readonly FileChange[],
+  { values: { json, yes } }: ArgumentsOf<readonly [typeof YES_OPTION]>,
+  io: Io,
+): Promise<boolean> {
+  for (const change of changes) await io.stdout.write(json ? jsonLine(changeFacts(change)) : changeText(change));
+  if (yes) return true;
   if (!io.stdinIsTTY) throw usageError('there is no terminal to ask at, and nothing was changed: give --yes');
   await io.stderr.write('Change these files? [y/N] ');
   return /^y(?:es)?$/i.test((await readLine(io)).trim());

@@ -1,17 +1,15 @@
 // The commands of an agent's loop.
 
 import { omitUndefined } from '../../../core/omit-undefined.js';
-import type { CommandArguments, CliCommand, CommandOption } from '../../../interfaces/cli/command.js';
-import { NO_STEP, operationCommand, parseId, parseNumber, readReport } from './session-options.js';
+import type { CliCommand, CommandOption } from '../../../interfaces/cli/command.js';
+import { NO_STEP, numberType, operationCommand, parseId, readReport } from './session-options.js';
 
-const CONTEXT_OPTION: CommandOption = {
+const CONTEXT_OPTION = {
   name: 'context',
   value: 'PCT',
+  type: numberType(100),
   help: 'how full the context of the agent is, in percent',
-};
-
-const parseContext = (command: CliCommand, args: CommandArguments) =>
-  omitUndefined({ context_usage_pct: parseNumber(command, args, CONTEXT_OPTION.name, 100) });
+} as const satisfies CommandOption;
 
 /** `turnpike session next`: reports the previous step and prints the next one (S3-06). */
 const sessionNext = operationCommand({
@@ -27,14 +25,10 @@ const sessionNext = operationCommand({
     '`turnpike session replay` prints the step again. The exit code is 0 for every answer that is not a refusal,',
     'including a pause: a loop with --json reads data.loop_signal, and continues while it is null.',
   ],
-  async readRequest({ command, args, io }) {
-    const usage = parseContext(command, args);
-    const file = args.text('report');
-    return {
-      ...(args.flag('heartbeat') ? { heartbeat: true } : {}),
-      ...usage,
-      ...(file === undefined ? {} : { last_step_result: await readReport(file, io) }),
-    };
+  async readRequest({ args: { values }, io }) {
+    const { report, heartbeat, context: context_usage_pct } = values;
+    const last_step_result = report === undefined ? undefined : await readReport(report, io);
+    return omitUndefined({ heartbeat: heartbeat || undefined, context_usage_pct, last_step_result });
   },
 });
 
@@ -51,10 +45,10 @@ const sessionReport = operationCommand({
     'a gate or its feedback; gate_attempt_id for a gate; verification_receipt for a verification; optionally note and',
     'files_touched. A refused report has no effect: the step stays outstanding, and its proof stays valid.',
   ],
-  async readRequest({ command, args, io, operands: [file = '-'] }) {
-    const usage = parseContext(command, args);
-    return { last_step_result: await readReport(file, io), ...usage };
-  },
+  readRequest: async ({ args, io, operands: [file = '-'] }) => ({
+    last_step_result: await readReport(file, io),
+    ...omitUndefined({ context_usage_pct: args.values.context }),
+  }),
 });
 
 /** `turnpike session replay`: prints the outstanding step and its step proof again, for an agent that has lost them. */
@@ -68,11 +62,19 @@ const sessionReplay = operationCommand({
 const sessionHeartbeat = operationCommand({
   operation: 'heartbeat',
   summary: 'Record that the agent of a session is alive',
-  options: [CONTEXT_OPTION, { name: 'tokens', value: 'N', help: 'how many tokens the agent has used, for the audit' }],
-  readRequest({ command, args }) {
-    const usage = parseContext(command, args);
-    const tokens = parseNumber(command, args, 'tokens', Number.MAX_SAFE_INTEGER);
-    return { ...usage, ...(tokens === undefined ? {} : { estimated_tokens_used: Math.floor(tokens) }) };
+  options: [
+    CONTEXT_OPTION,
+    {
+      name: 'tokens',
+      value: 'N',
+      type: numberType(Number.MAX_SAFE_INTEGER),
+      help: 'how many tokens the agent has used, for the audit',
+    },
+  ],
+  readRequest({ args: { values } }) {
+    const { context: context_usage_pct, tokens } = values;
+    const estimated_tokens_used = tokens === undefined ? undefined : Math.floor(tokens);
+    return omitUndefined({ context_usage_pct, estimated_tokens_used });
   },
 });
 
@@ -86,9 +88,9 @@ const sessionVerify = operationCommand({
     'unchanged into the report, whatever the exit code of the command was; you may correct the work and verify again',
     'before that.',
   ],
-  readRequest({ command, args }) {
-    const named = args.text('step');
-    const step = named === undefined ? undefined : parseId(command, 'step', named);
+  readRequest({ args }) {
+    const { step: named } = args.values;
+    const step = named === undefined ? undefined : parseId(args, 'step', named);
     return ({ state }) => ({ step_id: step ?? state?.outstanding?.step.step_id ?? NO_STEP });
   },
 });

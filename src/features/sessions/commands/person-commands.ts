@@ -1,14 +1,15 @@
 // The commands with which people decide about a session.
 
 import { resolve } from 'node:path';
-import { quoteArgument, commandUsageError } from '../../../interfaces/cli/arguments.js';
+import { omitUndefined } from '../../../core/omit-undefined.js';
+import { quoteArgument } from '../../../interfaces/cli/arguments.js';
 import type { CliCommand } from '../../../interfaces/cli/command.js';
 import {
+  NOTE_TYPE,
   operationCommand,
   OVERRIDE_OPTIONS,
+  overrideOf,
   parseId,
-  parseNote,
-  parseOverride,
   readSpecFromStdin,
 } from './session-options.js';
 
@@ -16,12 +17,11 @@ import {
 const sessionPause = operationCommand({
   operation: 'pause',
   summary: 'Pause a session',
-  options: [{ name: 'reason', value: 'TEXT', help: 'the reason, for the audit; up to 400 characters' }],
+  options: [
+    { name: 'reason', value: 'TEXT', type: NOTE_TYPE, help: 'the reason, for the audit; up to 400 characters' },
+  ],
   notes: ['An outstanding step stays outstanding: after `turnpike session resume` its agent continues with it.'],
-  readRequest({ command, args }) {
-    const reason = parseNote(command, args, 'reason');
-    return reason === undefined ? {} : { reason };
-  },
+  readRequest: ({ args: { values } }) => omitUndefined({ reason: values.reason }),
 });
 
 /** `turnpike session resume`: resumes a paused session; with --force, a failed one (C74). */
@@ -34,7 +34,7 @@ const sessionResume = operationCommand({
     'rebase`; if a gate waits for a person, use `turnpike session ack`. The role autonomy_runner may resume only after',
     'pauses that need no decision of a person.',
   ],
-  readRequest: ({ args }) => (args.flag('force') ? { force: true } : {}),
+  readRequest: ({ args: { values } }) => (values.force ? { force: true } : {}),
 });
 
 /** `turnpike session ack`: records a person's decision on the pending gate; the session continues from it (C72). */
@@ -44,11 +44,11 @@ const sessionAck = operationCommand({
   summary: 'Pass or fail a gate that waits for a person, and resume its session',
   operands: ['ATTEMPT', 'pass|fail'],
   notes: ['`turnpike session status` prints the ATTEMPT that waits for a decision.'],
-  readRequest({ command, operands: [attempt = '', decisionText = ''] }) {
-    const gate_attempt_id = parseId(command, 'gate attempt', attempt);
+  readRequest({ args, operands: [attempt = '', decisionText = ''] }) {
+    const gate_attempt_id = parseId(args, 'gate attempt', attempt);
     const decision = (['pass', 'fail'] as const).find((known) => known === decisionText);
     if (decision === undefined)
-      throw commandUsageError(command, `the decision must be pass or fail, not ${quoteArgument(decisionText)}`);
+      throw args.usageError(`the decision must be pass or fail, not ${quoteArgument(decisionText)}`);
     return { acknowledge: { gate_attempt_id, decision } };
   },
 });
@@ -63,10 +63,10 @@ const sessionWaive = operationCommand({
     'Works only if the session allows waivers (by its posture, or `turnpike session start --waivers`). The waiver',
     'stays in the ledger permanently.',
   ],
-  readRequest({ command, args, operands: [phase = ''] }) {
-    const phase_id = parseId(command, 'phase', phase);
-    return { ...parseOverride(command, args), phase_id };
-  },
+  readRequest: ({ args, operands: [phase = ''] }) => ({
+    ...overrideOf(args.values),
+    phase_id: parseId(args, 'phase', phase),
+  }),
 });
 
 /** `turnpike session rebase`: continues a paused or failed session with a changed spec. */
@@ -81,7 +81,7 @@ const sessionRebase = operationCommand({
   ],
   async readRequest({ args, io, operands: [name = ''] }) {
     const spec = name === '-' ? await readSpecFromStdin(io) : resolve(io.cwd, name);
-    return { spec, ...(args.flag('force') ? { force: true } : {}) };
+    return { spec, ...(args.values.force ? { force: true } : {}) };
   },
 });
 
@@ -90,7 +90,7 @@ const sessionEnd = operationCommand({
   operation: 'end',
   summary: 'End a session permanently, even if tasks are left',
   options: OVERRIDE_OPTIONS,
-  readRequest: ({ command, args }) => parseOverride(command, args),
+  readRequest: ({ args }) => overrideOf(args.values),
 });
 
 export const PERSON_COMMANDS: readonly CliCommand[] = [

@@ -4,8 +4,13 @@ import { exitPacket, rejectionWithoutSession, sessionAnswer } from '../rules/com
 import { loopSignal } from '../rules/loop-signal.js';
 import type { SessionState } from '../rules/session-state.js';
 import { findTaskDetails } from '../session-reader.js';
-import type { CliCommand, CommandArguments, ExitCode } from '../../../interfaces/cli/command.js';
-import { NO_OPERANDS } from '../../../interfaces/cli/command.js';
+import {
+  defineCommand,
+  NO_OPERANDS,
+  type CliCommand,
+  type CommandArguments,
+  type ExitCode,
+} from '../../../interfaces/cli/command.js';
 import type { Io } from '../../../interfaces/cli/io.js';
 import { createPainter, escapeText, jsonLine, table } from '../../../interfaces/cli/text/terminal.js';
 import {
@@ -20,19 +25,18 @@ import { printAnswer, sessionRows, statusText, taskText } from './session-text.j
 
 /** Prints something of one session. @returns 1 if it does not exist */
 function printSession(
-  command: CliCommand,
   args: CommandArguments,
   io: Io,
   print: (state: SessionState) => Promise<ExitCode>,
 ): Promise<ExitCode> {
-  const { session } = splitOperands(command, args);
+  const { session } = splitOperands(args, SESSION_OPERAND.max);
   return withSession(session, args, io, ({ state }) =>
     state === null ? printAnswer(rejectionWithoutSession('NO_ACTIVE_SESSION'), args, io) : print(state),
   );
 }
 
 /** `turnpike session prepare`: prints all that the spec says about a task (S3-20). */
-const sessionPrepare: CliCommand = {
+const sessionPrepare: CliCommand = defineCommand({
   name: 'session prepare',
   access: 'write',
   summary: 'Print everything that the spec says about a task',
@@ -40,16 +44,16 @@ const sessionPrepare: CliCommand = {
   options: [{ name: 'task', value: 'ID', help: 'the task (default: the task of the outstanding step)' }],
   notes: ['Needs no lock.'],
   async run(args, io) {
-    const named = args.text('task');
-    const task_id = named === undefined ? undefined : parseId(sessionPrepare, 'task', named);
-    return printSession(sessionPrepare, args, io, async (state) => {
+    const { task: named, json } = args.values;
+    const task_id = named === undefined ? undefined : parseId(args, 'task', named);
+    return printSession(args, io, async (state) => {
       const task = findTaskDetails(state, task_id);
       if (task === null) return printAnswer(rejectionWithoutSession('NOT_FOUND', ['task']), args, io);
-      await io.stdout.write(args.flag('json') ? jsonLine(task) : taskText(task, createPainter(io.colours)));
+      await io.stdout.write(json ? jsonLine(task) : taskText(task, createPainter(io.colours)));
       return 0;
     });
   },
-};
+});
 
 /** `turnpike session status`: prints the status of a session. */
 const sessionStatus: CliCommand = {
@@ -63,15 +67,15 @@ const sessionStatus: CliCommand = {
     'its proof; `turnpike runs` prints the runs of the session.',
   ],
   run: async (args, io) =>
-    printSession(sessionStatus, args, io, async (state) => {
-      if (args.flag('json')) return printAnswer(sessionAnswer(state), args, io);
+    printSession(args, io, async (state) => {
+      if (args.values.json) return printAnswer(sessionAnswer(state), args, io);
       await io.stdout.write(statusText(state, toSessionSummary(state).effective_status, createPainter(io.colours)));
       return 0;
     }),
 };
 
 /** `turnpike session list`: lists sessions. */
-const sessionList: CliCommand = {
+const sessionList: CliCommand = defineCommand({
   name: 'session list',
   access: 'read',
   summary: 'List the sessions with their specs and status',
@@ -82,15 +86,15 @@ const sessionList: CliCommand = {
   ],
   notes: ['The newest session comes last. Needs no lock. With --json: one session per line.'],
   async run(args, io) {
-    const found = await listSessions({ active: args.flag('active') }, args, io);
-    const spec = args.text('spec');
+    const { active, spec, json } = args.values;
+    const found = await listSessions({ active }, args, io);
     const sessions = found.map(toSessionSummary).filter(({ spec_id }) => spec === undefined || spec_id === spec);
-    if (args.flag('json')) for (const session of sessions) await io.stdout.write(jsonLine(session));
+    if (json) for (const session of sessions) await io.stdout.write(jsonLine(session));
     else await io.stdout.write(table(sessionRows(sessions), createPainter(io.colours)));
     if (sessions.length === 0) await io.stderr.writeLine('no sessions: `turnpike session start SPEC` starts one');
     return 0;
   },
-};
+});
 
 /** `turnpike session packets`: prints the summary for the end of the loop, an escalation or success (S3-38, S3-40). */
 const sessionPackets: CliCommand = {
@@ -104,10 +108,10 @@ const sessionPackets: CliCommand = {
     'completed session the success packet, and for a running session the packet as it would be now. Needs no lock.',
   ],
   run: async (args, io) =>
-    printSession(sessionPackets, args, io, async (state) => {
+    printSession(args, io, async (state) => {
       const packet = exitPacket(state, loopSignal(state, null), null);
       const lines = JSON.stringify(packet, null, 2).split('\n').map(escapeText);
-      await io.stdout.write(args.flag('json') ? jsonLine(packet) : `${lines.join('\n')}\n`);
+      await io.stdout.write(args.values.json ? jsonLine(packet) : `${lines.join('\n')}\n`);
       return 0;
     }),
 };

@@ -31,7 +31,7 @@ export const sessionCheck: CliCommand = {
     );
     const { findings, spec } = readSpec(await readBeginning(name, SPEC_BYTES_MAX + 1, io), new Set(lanes.keys()));
     const file = name === '-' ? 'stdin' : name;
-    const json = args.flag('json');
+    const json = args.values.json;
     for (const finding of findings) {
       await io.stdout.write(json ? jsonLine({ file, ...finding }) : `${escapeText(lineOf(file, finding))}\n`);
     }

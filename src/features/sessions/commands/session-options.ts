@@ -2,7 +2,7 @@
 
 import { usageError } from '../../../core/errors.js';
 import { omitUndefined } from '../../../core/omit-undefined.js';
-import { OVERRIDE_REASONS, SESSION_ROLES, type OverrideReason, type SessionRole } from '../contract/session.js';
+import { OVERRIDE_REASONS, SESSION_ROLES, type SessionRole } from '../contract/session.js';
 import type { SessionAnswer } from '../contract/session-answer.js';
 import { SpecId, SPEC_BYTES_MAX, type SessionSpec } from '../contract/session-spec.js';
 import { findTextProblem, type TextRule, type TextSchema } from '../../../core/contract/text-rule.js';
@@ -20,20 +20,27 @@ import {
   type SessionOperationName,
 } from '../session-operations.js';
 import type { OverrideRequest, SessionCaller, SessionSummary } from '../sessions.js';
-import { quoteArgument, commandUsageError } from '../../../interfaces/cli/arguments.js';
-import type { CommandArguments, CliCommand, ExitCode, CommandOption } from '../../../interfaces/cli/command.js';
+import { quoteArgument } from '../../../interfaces/cli/arguments.js';
+import {
+  valuesOf,
+  type ArgumentsOf,
+  type CliCommand,
+  type CommandArguments,
+  type CommandOption,
+  type ExitCode,
+  type OptionValues,
+} from '../../../interfaces/cli/command.js';
 import { withLedger } from '../../../interfaces/cli/options/folders.js';
 import { withHomeAccess, type HomeAccess } from '../../../interfaces/cli/home-access.js';
 import { progressFor } from '../../../interfaces/cli/progress-bar.js';
-import { type Io } from '../../../interfaces/cli/io.js';
-import { requireOption } from '../../../interfaces/cli/options/person-options.js';
+import type { Io } from '../../../interfaces/cli/io.js';
+import { wordType, type OptionType } from '../../../interfaces/cli/option-types.js';
 import { sessionRows, printAnswer } from './session-text.js';
 import { countText, createPainter, table } from '../../../interfaces/cli/text/terminal.js';
 import { isUtf8 } from 'node:buffer';
 import { isJsonObject, type JsonObject } from '../../../core/contract/json.js';
 import { readSpec } from '../spec/read-spec.js';
-import { parseJsonArgument } from '../../../interfaces/cli/options/json-argument.js';
-import { readBeginning } from '../../../interfaces/cli/payloads.js';
+import { parseJsonArgument, readBeginning } from '../../../interfaces/cli/payloads.js';
 
 /** Loop commands act as an agent, all others as a person, unless `--role` says otherwise. */
 type CommandRole = SessionOperation['role'];
@@ -44,78 +51,62 @@ const ACTORS: Readonly<Record<SessionRole, string>> = {
   observer: 'observer',
 };
 
-export const callerOptions = (defaultRole: CommandRole): readonly CommandOption[] => [
-  {
-    name: 'actor',
-    value: 'NAME',
-    help: `your name, for the audit; 3 to 120 characters (default ${ACTORS[defaultRole]})`,
-  },
-  {
-    name: 'role',
-    value: 'ROLE',
-    help: `your role: ${SESSION_ROLES.join(', ')} (default ${defaultRole})`,
-  },
-];
+export const callerOptions = (defaultRole: CommandRole) =>
+  [
+    {
+      name: 'actor',
+      value: 'NAME',
+      help: `your name, for the audit; 3 to 120 characters (default ${ACTORS[defaultRole]})`,
+    },
+    {
+      name: 'role',
+      value: 'ROLE',
+      type: wordType(SESSION_ROLES),
+      default: defaultRole,
+      help: `your role: ${SESSION_ROLES.join(', ')} (default ${defaultRole})`,
+    },
+  ] as const satisfies readonly CommandOption[];
 
-/** The reason for an override of the rules. */
-export const OVERRIDE_OPTIONS: readonly CommandOption[] = [
-  { name: 'reason', value: 'CODE', required: true, help: `the reason: ${OVERRIDE_REASONS.join(', ')}` },
-  { name: 'detail', value: 'TEXT', help: 'details of the reason, for the audit; up to 400 characters' },
-];
+type CallerValues = OptionValues<ReturnType<typeof callerOptions>>;
 
-/** The value of an option that takes one of these names. @throws UsageError for another one */
-export function parseChoice<T extends string>(
-  command: CliCommand,
-  args: CommandArguments,
-  name: string,
-  known: readonly T[],
-): T | undefined {
-  const text = args.text(name);
-  const found = known.find((one) => one === text);
-  if (text === undefined || found !== undefined) return found;
-  throw commandUsageError(command, `--${name} takes ${known.join(', ')}, not ${quoteArgument(text)}`);
-}
-
-/** @throws UsageError for an unknown role */
-export function parseCaller(command: CliCommand, args: CommandArguments, defaultRole: CommandRole): SessionCaller {
-  const role = parseChoice(command, args, 'role', SESSION_ROLES) ?? defaultRole;
-  return { actor: args.text('actor') ?? ACTORS[role], role };
-}
-
-export function parseOverride(command: CliCommand, args: CommandArguments): OverrideRequest {
-  const text = requireOption(command, args, 'reason');
-  const reason_code: OverrideReason | undefined = OVERRIDE_REASONS.find((known) => known === text);
-  if (reason_code === undefined) {
-    throw commandUsageError(command, `--reason takes ${OVERRIDE_REASONS.join(', ')}, not ${quoteArgument(text)}`);
-  }
-  const detail = parseNote(command, args, 'detail');
-  return { reason_code, ...(detail === undefined ? {} : { reason_detail: detail }) };
-}
+export const callerOf = ({ actor, role }: CallerValues): SessionCaller => ({ actor: actor ?? ACTORS[role], role });
 
 const NOTE_CHARS_MAX = 400;
 
-/** @throws UsageError for a text that the ledger does not accept */
-export function parseNote(command: CliCommand, args: CommandArguments, name: string): string | undefined {
-  const text = args.text(name);
-  if (text === undefined || (text.length <= NOTE_CHARS_MAX && text.isWellFormed())) return text;
-  throw commandUsageError(command, `--${name} takes up to ${NOTE_CHARS_MAX} characters`);
-}
+/** A text that the ledger accepts. */
+export const NOTE_TYPE: OptionType<string> = {
+  takes: `up to ${NOTE_CHARS_MAX} characters`,
+  parse: (text) => (text.length <= NOTE_CHARS_MAX && text.isWellFormed() ? text : undefined),
+};
 
-/**
- * The number in an option.
- * @throws UsageError for an invalid number
- */
-export function parseNumber(
-  command: CliCommand,
-  args: CommandArguments,
-  name: string,
-  max: number,
-): number | undefined {
-  const text = args.text(name);
-  if (text === undefined) return undefined;
-  if (/^\d{1,15}(?:\.\d{1,6})?$/u.test(text) && Number(text) <= max) return Number(text);
-  throw commandUsageError(command, `--${name} takes a number up to ${max}, not ${quoteArgument(text)}`);
-}
+/** A number, which need not be whole. */
+export const numberType = (max: number): OptionType<number> => ({
+  takes: `a number up to ${max}`,
+  quotes: true,
+  parse: (text) => (/^\d{1,15}(?:\.\d{1,6})?$/u.test(text) && Number(text) <= max ? Number(text) : undefined),
+});
+
+/** The reason for an override of the rules. */
+export const OVERRIDE_OPTIONS = [
+  {
+    name: 'reason',
+    value: 'CODE',
+    type: wordType(OVERRIDE_REASONS),
+    required: true,
+    help: `the reason: ${OVERRIDE_REASONS.join(', ')}`,
+  },
+  {
+    name: 'detail',
+    value: 'TEXT',
+    type: NOTE_TYPE,
+    help: 'details of the reason, for the audit; up to 400 characters',
+  },
+] as const satisfies readonly CommandOption[];
+
+export const overrideOf = ({ reason, detail }: OptionValues<typeof OVERRIDE_OPTIONS>): OverrideRequest => ({
+  reason_code: reason,
+  ...omitUndefined({ reason_detail: detail }),
+});
 
 /** Passed as the step id if no step is outstanding; the session then reports that. */
 export const NO_STEP = 'none';
@@ -123,25 +114,28 @@ export const NO_STEP = 'none';
 const STEP_ID: TextRule = { pattern: '^[A-Za-z0-9_.-]{1,160}$' };
 const SESSION_ID: TextRule = { pattern: '^ses_[A-Za-z0-9]{1,100}$' };
 
-function checkId(command: CliCommand, rule: TextSchema, what: string, text: string): string {
+type UsageErrors = Pick<CommandArguments, 'usageError'>;
+
+function checkId({ usageError: error }: UsageErrors, rule: TextSchema, what: string, text: string): string {
   const problem = findTextProblem(rule, text, `a ${what}`);
   if (problem === null) return text;
-  throw commandUsageError(command, `${quoteArgument(text)} is not a valid ${what}: it ${problem}`);
+  throw error(`${quoteArgument(text)} is not a valid ${what}: it ${problem}`);
 }
 
 /**
  * The id of a phase, task, step or gate attempt.
  * @throws UsageError for an invalid id
  */
-export function parseId(command: CliCommand, what: 'phase' | 'task' | 'step' | 'gate attempt', text: string): string {
-  return checkId(command, what === 'phase' || what === 'task' ? SpecId : STEP_ID, `${what} id`, text);
+export function parseId(args: UsageErrors, what: 'phase' | 'task' | 'step' | 'gate attempt', text: string): string {
+  return checkId(args, what === 'phase' || what === 'task' ? SpecId : STEP_ID, `${what} id`, text);
 }
 
 /** The session id at the start of the operands, if there is one, and the other operands. */
-export function splitOperands(command: CliCommand, { operands }: CommandArguments) {
+export function splitOperands(args: CommandArguments, countMax: number) {
+  const { operands } = args;
   const [first = ''] = operands;
-  if (operands.length < command.operands.max) return { session: undefined, rest: operands };
-  return { session: checkId(command, SESSION_ID, 'session id', first), rest: operands.slice(1) };
+  if (operands.length < countMax) return { session: undefined, rest: operands };
+  return { session: checkId(args, SESSION_ID, 'session id', first), rest: operands.slice(1) };
 }
 
 /** One session and its state as a reader sees it. Null if the ledger has no such session. */
@@ -151,26 +145,30 @@ export interface SessionTarget {
 }
 
 /** A command that requests an operation of one session. */
-interface OperationCommand<Name extends SessionOperationName> extends Pick<CliCommand, 'summary' | 'notes'> {
+interface OperationCommand<Name extends SessionOperationName, Options extends readonly CommandOption[]> extends Pick<
+  CliCommand,
+  'summary' | 'notes'
+> {
   readonly operation: Name;
   /** The word after `session`. Default: the name of the operation. */
   readonly name?: string;
   /** The operands after the session, as the usage line shows them. */
   readonly operands?: readonly string[];
   /** Its options besides those of the caller. */
-  readonly options?: readonly CommandOption[];
+  readonly options?: Options;
   /**
    * Reads the request before the session is looked for. What depends on the session is a function of it.
    * @throws UsageError
    */
-  readonly readRequest: (call: OperationCall) => ReadRequest<RequestOf<Name>> | Promise<ReadRequest<RequestOf<Name>>>;
+  readonly readRequest: (
+    call: OperationCall<Options>,
+  ) => ReadRequest<RequestOf<Name>> | Promise<ReadRequest<RequestOf<Name>>>;
 }
 
 type ReadRequest<Request> = Request | ((target: SessionTarget) => Request);
 
-interface OperationCall {
-  readonly command: CliCommand;
-  readonly args: CommandArguments;
+interface OperationCall<Options extends readonly CommandOption[]> {
+  readonly args: ArgumentsOf<Options>;
   /** The operands after the session. */
   readonly operands: readonly string[];
   readonly io: Io;
@@ -183,18 +181,23 @@ export const SESSION_OPERAND = { usage: '[SESSION]', min: 0, max: 1 } as const;
  * The command of an operation. It requests the operation and prints the answer; it returns 0 on success, and 1 if the
  * session refused.
  */
-export function operationCommand<Name extends SessionOperationName>({
+export function operationCommand<
+  Name extends SessionOperationName,
+  const Options extends readonly CommandOption[] = readonly [],
+>({
   operation: operationName,
   name = operationName,
   summary,
   operands = [],
-  options = [],
+  options,
   notes,
   readRequest,
-}: OperationCommand<Name>): CliCommand {
+}: OperationCommand<Name, Options>): CliCommand {
   const operation: SessionOperation = SESSION_OPERATIONS[operationName];
-  const command: CliCommand = {
-    name: `session ${name}`,
+  const caller = callerOptions(operation.role);
+  const label = `session ${name}`;
+  return {
+    name: label,
     access: 'write',
     summary,
     operands: {
@@ -202,17 +205,18 @@ export function operationCommand<Name extends SessionOperationName>({
       min: operands.length,
       max: operands.length + 1,
     },
-    options: [...options, ...callerOptions(operation.role)],
+    options: [...(options ?? []), ...caller],
     ...omitUndefined({ notes }),
     async run(args, io) {
-      const { session, rest } = splitOperands(command, args);
-      const read: ReadRequest<object> = await readRequest({ command, args, operands: rest, io });
-      const caller = parseCaller(command, args, operation.role);
+      const { session, rest } = splitOperands(args, operands.length + 1);
+      const own = args as ArgumentsOf<Options>;
+      const read: ReadRequest<object> = await readRequest({ args: own, operands: rest, io });
+      const by = callerOf(valuesOf(caller, args));
       return withSession(session, args, io, (target) =>
         withHomeAccess(args, io, async (home) => {
-          progressFor(args, io).begin({ label: command.name, unit: 'entries', total: null });
+          progressFor(args, io).begin({ label, unit: 'entries', total: null });
           const request = read instanceof Function ? read(target) : read;
-          const requested = operation.call(home.sessions, target.session_id, request, caller);
+          const requested = operation.call(home.sessions, target.session_id, request, by);
           const answer = await releaseOnStop(home, io, requested);
           const isAgents = operation.role === 'autonomy_runner';
           return printAnswer(isAgents ? answer : await redactFor(answer, args, io), args, io);
@@ -220,7 +224,6 @@ export function operationCommand<Name extends SessionOperationName>({
       );
     },
   };
-  return command;
 }
 
 /**

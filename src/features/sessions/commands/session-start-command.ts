@@ -4,18 +4,22 @@ import { EXPOSURES } from '../../../core/contract/run/response.js';
 import { omitUndefined } from '../../../core/omit-undefined.js';
 import type { StartSessionOptions } from '../sessions.js';
 import { parseScope } from '../../../interfaces/cli/agent-command.js';
-import { quoteArgument, commandUsageError } from '../../../interfaces/cli/arguments.js';
-import type { CommandArguments, CliCommand, CommandOption } from '../../../interfaces/cli/command.js';
+import { quoteArgument } from '../../../interfaces/cli/arguments.js';
+import {
+  defineCommand,
+  toCamelCase,
+  type ArgumentsOf,
+  type CliCommand,
+  type CommandOption,
+} from '../../../interfaces/cli/command.js';
 import { withHomeAccess } from '../../../interfaces/cli/home-access.js';
 import { CASE_DEFAULT, CASE_HELP } from '../../../interfaces/cli/options/case-default.js';
-import { callerOptions, parseCaller, parseChoice, readSpecFromStdin } from './session-options.js';
+import { wordType } from '../../../interfaces/cli/option-types.js';
+import { callerOf, callerOptions, readSpecFromStdin } from './session-options.js';
 import { printAnswer } from './session-text.js';
 
-type SwitchKey =
-  'enforceGates' | 'allowGateWaiver' | 'allowSkipped' | 'stopOnPhaseCompletion' | 'autoRetryFidelityGate';
-
 /** Settings that have a default in the posture and an option to override it. */
-const SWITCHES: readonly { readonly name: string; readonly key: SwitchKey; readonly help: string }[] = [
+const SWITCHES = [
   { name: 'stop-on-phase', key: 'stopOnPhaseCompletion', help: 'pause after each phase' },
   {
     name: 'enforce-gates',
@@ -29,22 +33,33 @@ const SWITCHES: readonly { readonly name: string; readonly key: SwitchKey; reado
     key: 'autoRetryFidelityGate',
     help: 'review a failed gate again after its findings were handled',
   },
-];
+] as const;
+type SwitchKey = (typeof SWITCHES)[number]['key'];
 
-const OPTIONS: readonly CommandOption[] = [
+const OPTIONS = [
   { name: 'case', value: 'ID', help: CASE_HELP },
   { name: 'agent', value: 'NAME', help: 'the name of the agent, for the audit (default agent)' },
   { name: 'agent-role', value: 'ID', help: 'the role of the agent runs (default SANDBOX_AGENT)' },
   { name: 'lane', value: 'ID', help: 'the lane of tasks that name no lane (default SANDBOX_FILES)' },
   { name: 'scope', value: 'K=V', multiple: true, help: 'a scope field that a lane requires; may be repeated' },
-  { name: 'exposure', value: 'HOW', help: `${EXPOSURES.join(' or ')}: show less in responses than the policy allows` },
+  {
+    name: 'exposure',
+    value: 'HOW',
+    type: wordType(EXPOSURES),
+    help: `${EXPOSURES.join(' or ')}: show less in responses than the policy allows`,
+  },
   { name: 'correlation', value: 'ID', help: 'the correlation id of all runs of the session (default: a new id)' },
-  { name: 'posture', value: 'HOW', help: `${POSTURES.join(', ')} (default supervised)` },
-  { name: 'gate-policy', value: 'HOW', help: `${GATE_POLICIES.join(', ')} (default: that of the posture)` },
+  { name: 'posture', value: 'HOW', type: wordType(POSTURES), help: `${POSTURES.join(', ')} (default supervised)` },
+  {
+    name: 'gate-policy',
+    value: 'HOW',
+    type: wordType(GATE_POLICIES),
+    help: `${GATE_POLICIES.join(', ')} (default: that of the posture)`,
+  },
   { name: 'limit', value: 'NAME=N', multiple: true, help: 'a limit of the session; may be repeated' },
   ...SWITCHES.flatMap(({ name, help }) => [
     { name, help },
-    { name: `no-${name}`, help: `the opposite of --${name}` },
+    { name: `no-${name}` as const, help: `the opposite of --${name}` },
   ]),
   {
     name: 'idempotency-key',
@@ -52,73 +67,77 @@ const OPTIONS: readonly CommandOption[] = [
     help: 'return the existing session if it was started with this key and spec',
   },
   { name: 'force', help: 'end the existing session of the spec first' },
-];
+  ...callerOptions('maintainer'),
+] as const satisfies readonly CommandOption[];
+
+type StartArguments = ArgumentsOf<typeof OPTIONS>;
 
 /** `turnpike session start`: starts a session that works through a spec (S3). */
-export const sessionStart: CliCommand = {
+export const sessionStart: CliCommand = defineCommand({
   name: 'session start',
   access: 'write',
   summary: 'Start a session that works through a spec, one step at a time',
   operands: { usage: 'SPEC', min: 1, max: 1 },
-  options: [...OPTIONS, ...callerOptions('maintainer')],
+  options: OPTIONS,
   notes: [
     'SPEC is a YAML file, or JSON if it begins with {; - reads stdin. At each step the session checks whether the file has',
     'changed. A spec has one session at a time. `turnpike session next` prints the first step. The limits are',
     ...wrapWords(Object.keys(SESSION_LIMITS)),
   ],
   async run(args, io) {
-    const caller = parseCaller(sessionStart, args, 'maintainer');
     const options = parseStartOptions(args);
     const [name = ''] = args.operands;
     const spec = name === '-' ? await readSpecFromStdin(io) : resolve(io.cwd, name);
     return withHomeAccess(args, io, async (home) =>
-      printAnswer(await home.sessions.start({ ...options, spec, by: caller }), args, io),
+      printAnswer(await home.sessions.start({ ...options, spec }), args, io),
     );
   },
-};
+});
 
-function parseStartOptions(args: CommandArguments): Omit<StartSessionOptions, 'spec' | 'by'> {
-  const scope = parseScope(args, args.list('scope'));
-  const limits = parseLimits(args.list('limit'));
+function parseStartOptions(args: StartArguments): Omit<StartSessionOptions, 'spec'> {
+  const { case: case_id = CASE_DEFAULT, agent: actor, agentRole, lane, correlation, idempotencyKey } = args.values;
+  const { exposure, posture, gatePolicy, force } = args.values;
+  const scope = parseScope(args, args.values.scope);
+  const limits = parseLimits(args);
   return {
-    case: args.text('case') ?? CASE_DEFAULT,
+    by: callerOf(args.values),
+    case: case_id,
     ...omitUndefined({
-      actor: args.text('agent'),
-      agentRole: args.text('agent-role'),
-      lane: args.text('lane'),
-      correlation: args.text('correlation'),
-      idempotencyKey: args.text('idempotency-key'),
-      exposure: parseChoice(sessionStart, args, 'exposure', EXPOSURES),
-      posture: parseChoice(sessionStart, args, 'posture', POSTURES),
-      gatePolicy: parseChoice(sessionStart, args, 'gate-policy', GATE_POLICIES),
-      scope: scope ?? undefined,
-      limits: limits ?? undefined,
+      actor,
+      agentRole,
+      lane,
+      correlation,
+      idempotencyKey,
+      exposure,
+      posture,
+      gatePolicy,
+      scope,
+      limits,
     }),
     ...parseSwitches(args),
-    ...(args.flag('force') ? { force: true } : {}),
+    ...(force ? { force } : {}),
   };
 }
 
-function parseSwitches(args: CommandArguments): Partial<Record<SwitchKey, boolean>> {
+function parseSwitches({ values, usageError }: StartArguments): Partial<Record<SwitchKey, boolean>> {
   const set = SWITCHES.flatMap(({ name, key }) => {
-    const [on, off] = [args.flag(name), args.flag(`no-${name}`)];
-    if (on && off) throw commandUsageError(sessionStart, `--${name} and --no-${name} contradict each other`);
+    const [on, off] = [values[toCamelCase(name)], values[toCamelCase(`no-${name}` as const)]];
+    if (on && off) throw usageError(`--${name} and --no-${name} contradict each other`);
     return on || off ? [[key, on] as const] : [];
   });
   return Object.fromEntries(set);
 }
 
 /** Limits in the form `name=number`. The session checks their ranges. */
-function parseLimits(pairs: readonly string[]): Partial<SessionLimits> | null {
+function parseLimits({ values, usageError }: StartArguments): Partial<SessionLimits> | undefined {
   const limits = new Map<string, number>();
-  for (const pair of pairs) {
+  for (const pair of values.limit) {
     const [, name = '', digits = ''] = /^(\w{1,80})=(\d{1,9})$/u.exec(pair) ?? [];
-    if (!Object.hasOwn(SESSION_LIMITS, name))
-      throw commandUsageError(sessionStart, `--limit takes NAME=N, not ${quoteArgument(pair)}`);
-    if (limits.has(name)) throw commandUsageError(sessionStart, `--limit gives ${quoteArgument(name)} twice`);
+    if (!Object.hasOwn(SESSION_LIMITS, name)) throw usageError(`--limit takes NAME=N, not ${quoteArgument(pair)}`);
+    if (limits.has(name)) throw usageError(`--limit gives ${quoteArgument(name)} twice`);
     limits.set(name, Number(digits));
   }
-  return limits.size === 0 ? null : Object.fromEntries(limits);
+  return limits.size === 0 ? undefined : Object.fromEntries(limits);
 }
 
 /** Fills lines with words up to their width. */

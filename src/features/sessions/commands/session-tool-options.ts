@@ -1,52 +1,39 @@
 // The options of `turnpike mcp` and `turnpike serve` for the sessions of their agents.
 
-import { resolve } from 'node:path';
 import { omitUndefined } from '../../../core/omit-undefined.js';
-import type { AddedToolOptions } from '../../../runtime/host-feature.js';
-import type {
-  CliCommand,
-  CommandArguments,
-  CommandOption,
-  ToolCommandOptions,
-} from '../../../interfaces/cli/command.js';
-import type { Io } from '../../../interfaces/cli/io.js';
+import { valuesOf, type CommandOption, type ToolCommandOptions } from '../../../interfaces/cli/command.js';
+import { PATH_TYPE, wordType } from '../../../interfaces/cli/option-types.js';
 import { POSTURES, SESSION_ROLES } from '../contract/session.js';
-import { parseChoice } from './session-options.js';
 
-const MCP_OPTIONS: readonly CommandOption[] = [
-  { name: 'specs', value: 'DIR', help: 'a folder of specs that agents may work through, named by their ids' },
+const SPECS = { name: 'specs', value: 'DIR', type: PATH_TYPE } as const;
+const MCP_OPTIONS = [
+  { ...SPECS, help: 'a folder of specs that agents may work through, named by their ids' },
   { name: 'inline-specs', help: 'accept specs from agents; danger: the commands in them are executed' },
-  { name: 'session-role', value: 'ROLE', help: `the session role of agents (default ${SESSION_ROLES[0]})` },
-];
-const POSTURE_OPTION: CommandOption = {
+  {
+    name: 'session-role',
+    value: 'ROLE',
+    type: wordType(SESSION_ROLES),
+    help: `the session role of agents (default ${SESSION_ROLES[0]})`,
+  },
+] as const satisfies readonly CommandOption[];
+const POSTURE_OPTION = {
   name: 'posture',
   value: 'HOW',
+  type: wordType(POSTURES),
   help: `the posture of sessions that agents start: ${POSTURES.join(', ')}`,
-};
+} as const satisfies CommandOption;
 const SERVE_OPTIONS: readonly CommandOption[] = [
-  { name: 'specs', value: 'DIR', help: 'a folder of specs for new sessions, named by their ids' },
+  { ...SPECS, help: 'a folder of specs for new sessions, named by their ids' },
   { name: 'inline-specs', help: 'accept specs in requests; danger: the commands in them are executed' },
 ];
-
-/** `serve` has not all of these options. */
-function parseSessionOptions(command: CliCommand, args: CommandArguments, io: Io): AddedToolOptions {
-  const role = parseChoice(command, args, 'session-role', SESSION_ROLES);
-  const posture = parseChoice(command, args, POSTURE_OPTION.name, POSTURES);
-  const specs = args.text('specs');
-  return {
-    sessions: {
-      inlineSpecs: args.flag('inline-specs'),
-      ...omitUndefined({
-        role,
-        specs: specs === undefined ? undefined : resolve(io.cwd, specs),
-        settings: posture === undefined ? undefined : { posture },
-      }),
-    },
-  };
-}
 
 export const SESSION_TOOL_OPTIONS: ToolCommandOptions = {
   mcp: { middle: MCP_OPTIONS, end: [POSTURE_OPTION] },
   serve: SERVE_OPTIONS,
-  parse: parseSessionOptions,
+  parse(args) {
+    // `serve` has not all of these options.
+    const { specs, inlineSpecs, sessionRole: role, posture } = valuesOf([...MCP_OPTIONS, POSTURE_OPTION], args);
+    const settings = posture === undefined ? undefined : { posture };
+    return { sessions: { inlineSpecs, ...omitUndefined({ role, specs, settings }) } };
+  },
 };

@@ -7,8 +7,7 @@ import type {
 } from '../../../../core/ledger/verification/ledger-verdict.js';
 import { verifyEvidence } from '../../../../runtime/ledger/open-evidence.js';
 import { defineCommand, type CliCommand, type CommandArguments, type ExitCode } from '../../command.js';
-import { ARCHIVE_OPTION, withOpenArchives } from '../../options/archive-options.js';
-import { KEY_OPTIONS, withEvidenceBundle } from '../../options/evidence-file.js';
+import { ARCHIVE_OPTION, withOpenArchives, KEY_OPTIONS, withEvidenceBundle } from '../../options/evidence-file.js';
 import { exitOneIfTampered } from '../../exit-code.js';
 import { withLedger } from '../../options/folders.js';
 import type { Io } from '../../io.js';
@@ -66,7 +65,7 @@ export async function printVerdict(
   args: CommandArguments,
   { stdout }: Io,
 ): Promise<ExitCode> {
-  const code = headMissing ? 1 : EXIT_CODES[verdict.verdict];
+  const code = headMissing ? 1 : VERDICT_CODES[verdict.verdict];
   if (args.values.json) {
     await stdout.write(jsonLine(headMissing ? { ...verdict, ok: false, head_file: 'missing' } : verdict));
     return code;
@@ -84,7 +83,12 @@ export async function printVerdict(
   return code;
 }
 
-const EXIT_CODES: Readonly<Record<LedgerVerdict['verdict'], ExitCode>> = { verified: 0, refused: 1, by_hash_alone: 4 };
+/** The exit code of a command that verifies a ledger. */
+export const VERDICT_CODES: Readonly<Record<LedgerVerdict['verdict'], ExitCode>> = {
+  verified: 0,
+  refused: 1,
+  by_hash_alone: 4,
+};
 
 /** Counts and lists what could not be checked. */
 export async function printWithheld(
