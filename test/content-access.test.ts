@@ -44,7 +44,7 @@ const READERS: Readonly<Record<string, string>> = {
   'src/interfaces/cli/commands/ledger/machines-diff-command.ts': 'reads machine definitions of the platform',
   'src/features/simulation/commands/policy-simulate-command.ts': 'folds',
   'src/features/simulation/commands/policy-explain-command.ts': 'folds',
-  'src/interfaces/http/routes/step-contents.ts': 'reads hashes, as everyone may have them',
+  'src/interfaces/http/routes/ledger-audit.ts': 'reads hashes, as everyone may have them',
   'src/interfaces/http/routes/ledger-routes.ts': 'asks the inspector, which shows what everyone may have',
   'src/interfaces/inspector/ledger-view.ts': 'gives folding code all content, and views what everyone may have',
   'src/interfaces/inspector/chart-cache.ts': 'reads machine definitions of the platform',

@@ -18,7 +18,7 @@ const STEPS_PER_RUN = 24;
 const PAUSE_MS = 600;
 
 const paths = locateHome(process.argv[2] ?? '');
-const shared = findSharedHome(paths, { text: () => undefined });
+const shared = findSharedHome(paths, { values: { store: undefined, heads: undefined } });
 const options = { contract: shippedContract(), log: winstonLog('error') };
 const turnpike =
   shared === null ? await openTurnpike({ ...options, home: paths.home }) : (await openWorker(shared, options)).turnpike;

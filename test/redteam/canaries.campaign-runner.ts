@@ -3,7 +3,7 @@
 // order.
 
 import { INTERPRETERS } from '../../src/kernel/interpreter/interpreter.js';
-import { ROUTES } from '../../src/interfaces/http/routes/routes.js';
+import { ROUTES } from '../../src/interfaces/http/routes/system-routes.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { Random } from '../simulation/random.js';
 import type { RedteamCampaign } from './campaign-runner.js';

@@ -9,7 +9,7 @@ import type { InspectionEvent } from 'xstate';
 import { CONTENT_READ } from '../../src/core/contract/run/run-context.js';
 import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import type { Route } from '../../src/interfaces/http/routes/route.js';
-import { ROUTES } from '../../src/interfaces/http/routes/routes.js';
+import { ROUTES } from '../../src/interfaces/http/routes/system-routes.js';
 import { homeInspectorSource } from '../../src/interfaces/inspector/ledger-inspector-source.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { turnpike as command } from '../interfaces/cli/fake-io.js';

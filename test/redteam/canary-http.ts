@@ -4,7 +4,7 @@
 
 import { artifactRef } from '../../src/core/contract/artifact-ref.js';
 import { RIGHTS, type Right } from '../../src/core/contract/token.js';
-import { ROUTES } from '../../src/interfaces/http/routes/routes.js';
+import { ROUTES } from '../../src/interfaces/http/routes/system-routes.js';
 import type { Route } from '../../src/interfaces/http/routes/route.js';
 import { homeInspectorSource } from '../../src/interfaces/inspector/ledger-inspector-source.js';
 import type { InspectorSource } from '../../src/interfaces/inspector/inspector-source.js';

@@ -6,7 +6,7 @@ import { writeEvidence } from '../../src/features/evidence/write-evidence.js';
 import { homePaths, openHome } from '../../src/home/home.js';
 import { readLedgerSigner } from '../../src/home/ledger-key.js';
 import type { Route } from '../../src/interfaces/http/routes/route.js';
-import { ROUTES } from '../../src/interfaces/http/routes/routes.js';
+import { ROUTES } from '../../src/interfaces/http/routes/system-routes.js';
 import type { InspectorSource } from '../../src/interfaces/inspector/inspector-source.js';
 import { httpOutputs } from './canary-http.js';
 import { plantedWorld, type CanaryWorld } from './canary-world.js';

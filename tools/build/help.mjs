@@ -2,8 +2,7 @@
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { COMMAND_GROUPS, COMMANDS } from '../../build/compiled/src/interfaces/cli/turnpike-command.js';
-import { helpText, overviewText } from '../../build/compiled/src/interfaces/cli/help/help-text.js';
-import { manPage } from '../../build/compiled/src/interfaces/cli/help/man-page.js';
+import { helpText, manPage, overviewText } from '../../build/compiled/src/interfaces/cli/help/help-text.js';
 
 const file = (path) => new URL(`../../${path}`, import.meta.url);
 const { version } = JSON.parse(readFileSync(file('package.json'), 'utf8'));

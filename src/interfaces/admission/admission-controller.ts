@@ -3,10 +3,16 @@
 
 import type { Clock } from '../../engine/ports/clock.js';
 import type { Pace, Pause, ReadControl } from '../../engine/ports/pace.js';
-import { AuthenticationFailures } from './authentication-failures.js';
 import { resolveAdmissionLimits, type AdmissionLimits, type AdmissionOptions } from './admission-limits.js';
-import type { AdmissionCounts, AdmissionRefusal, ScheduledRequest, WorkDemand } from './scheduled-request.js';
-import { AdmissionSchedule } from './admission-schedule.js';
+import {
+  AdmissionSchedule,
+  CostBucket,
+  type AdmissionCounts,
+  type AdmissionRefusal,
+  type ScheduledRequest,
+  type WorkDemand,
+} from './admission-schedule.js';
+import { createLruMap } from '../../system/lru-map.js';
 
 /** What the schedule decided for a request. */
 type AdmissionDecision = { readonly work: AdmittedWork } | { readonly refused: AdmissionRefusal };
@@ -18,48 +24,30 @@ interface AdmissionControllerOptions {
 }
 
 /** How long a client may leave its response unread, and the clock that measures it. */
-interface DrainOptions {
-  readonly clock: Clock;
+export interface DrainLimits {
+  readonly clock: Pick<Clock, 'now' | 'wake'>;
+  /** In milliseconds. */
   readonly drainMs: number;
+  /** Aborted when the connection closes: Node does not notify responses that wait behind others. */
   readonly signal: AbortSignal;
-}
-
-/** The parts of the controller that admitted work uses. */
-interface WorkEnvironment {
-  readonly clock: Clock;
-  readonly drainMs: number;
-  slice(request: ScheduledRequest): Promise<void>;
-  charge(request: ScheduledRequest, ms: number): void;
-  leave(request: ScheduledRequest): void;
-  begin(): Pause;
-  /** Schedules work of a token that is not a request. */
-  attach(token: string): ScheduledRequest;
 }
 
 export class AdmissionController {
   readonly limits: AdmissionLimits;
-  readonly #clock: Clock;
+  readonly clock: Clock;
+  readonly #pace: Pace;
   readonly #schedule: AdmissionSchedule;
   readonly #failures: AuthenticationFailures;
-  readonly #environment: WorkEnvironment;
   /** Callbacks for waiting requests, called when they may continue or are refused. */
   readonly #resumes = new Map<ScheduledRequest, () => void>();
   #timer: { readonly at: number; readonly callOff: () => void } | null = null;
 
   constructor({ clock, pace, limits }: AdmissionControllerOptions) {
     this.limits = resolveAdmissionLimits(limits);
-    this.#clock = clock;
+    this.clock = clock;
+    this.#pace = pace;
     this.#schedule = new AdmissionSchedule(this.limits);
     this.#failures = new AuthenticationFailures(this.limits);
-    this.#environment = {
-      clock,
-      drainMs: this.limits.drainMs,
-      attach: (token) => this.#schedule.attach(token, clock.now()),
-      slice: (request) => this.#slice(request),
-      charge: (request, ms) => this.#schedule.charge(request, ms, clock.now()),
-      leave: (request) => this.#leave(request),
-      begin: () => pace.begin(this.limits.sliceMs),
-    };
   }
 
   get counts(): AdmissionCounts {
@@ -68,42 +56,63 @@ export class AdmissionController {
 
   /** Decides synchronously if it can: a request that need not wait costs no turn of the event loop. */
   admit(demand: WorkDemand): PendingAdmission {
-    const request = this.#schedule.enter(demand, this.#clock.now());
-    return new PendingAdmission(request, this.#environment, (resume) => {
-      this.#resumes.set(request, resume);
-      this.#runReady();
-    });
+    return new PendingAdmission(this.#schedule.enter(demand, this.clock.now()), this);
   }
 
   /** Records a failed authentication. @returns milliseconds to wait if the address is over its limit; else 0 */
   recordFailure(address: string): number {
-    return this.#failures.record(address, this.#clock.now());
+    return this.#failures.record(address, this.clock.now());
   }
 
-  #slice(request: ScheduledRequest): Promise<void> {
-    if (this.#schedule.slice(request, this.limits.sliceMs, this.#clock.now())) return RESOLVED;
+  /** Resolves when the request may run or continue, is refused, or has left. */
+  wait(request: ScheduledRequest): Promise<void> {
     return new Promise((resolve) => {
       this.#resumes.set(request, resolve);
       this.#runReady();
     });
   }
 
-  #leave(request: ScheduledRequest): void {
-    this.#schedule.leave(request, this.#clock.now());
+  charge(request: ScheduledRequest, ms: number): void {
+    this.#schedule.charge(request, ms, this.clock.now());
+  }
+
+  leave(request: ScheduledRequest): void {
+    this.#schedule.leave(request, this.clock.now());
     this.#resume(request);
     if (this.#schedule.waiting > 0) this.#runReady();
   }
 
+  /** Schedules work of a token that is not a request. */
+  attach(token: string): ScheduledRequest {
+    return this.#schedule.attach(token, this.clock.now());
+  }
+
+  /** A pause that charges each slice. @throws the abort reason if the read was cancelled */
+  createPause(request: ScheduledRequest, signal: AbortSignal): Pause {
+    const pause = this.#pace.begin(this.limits.sliceMs);
+    return () => {
+      signal.throwIfAborted();
+      const turn = pause();
+      if (turn === undefined) return undefined;
+      return turn.then(() => this.#slice(request)).then(() => signal.throwIfAborted());
+    };
+  }
+
+  #slice(request: ScheduledRequest): Promise<void> | undefined {
+    if (this.#schedule.slice(request, this.limits.sliceMs, this.clock.now())) return undefined;
+    return this.wait(request);
+  }
+
   /** Resumes the requests that may continue, and sets the timer for the others. */
   #runReady(): void {
-    const now = this.#clock.now();
+    const now = this.clock.now();
     for (let request = this.#schedule.next(now); request !== null; request = this.#schedule.next(now)) {
       this.#resume(request);
     }
     const at = this.#schedule.nextWakeTime(now);
     if (this.#timer !== null && at !== null && this.#timer.at <= at) return;
     this.#timer?.callOff();
-    this.#timer = at === null ? null : { at, callOff: this.#clock.wake(at, () => this.#onTimer()) };
+    this.#timer = at === null ? null : { at, callOff: this.clock.wake(at, () => this.#onTimer()) };
   }
 
   #onTimer(): void {
@@ -118,18 +127,14 @@ export class AdmissionController {
   }
 }
 
-const RESOLVED = Promise.resolve();
-
 /** A request that the controller has received. */
 export class PendingAdmission {
   readonly #request: ScheduledRequest;
-  readonly #environment: WorkEnvironment;
-  readonly #wait: (resume: () => void) => void;
+  readonly #controller: AdmissionController;
 
-  constructor(request: ScheduledRequest, environment: WorkEnvironment, wait: (resume: () => void) => void) {
+  constructor(request: ScheduledRequest, controller: AdmissionController) {
     this.#request = request;
-    this.#environment = environment;
-    this.#wait = wait;
+    this.#controller = controller;
   }
 
   /** The decision; null while the request waits. */
@@ -137,33 +142,33 @@ export class PendingAdmission {
     const { state, refusal } = this.#request;
     if (state === 'queued') return null;
     if (refusal !== null) return { refused: refusal };
-    return { work: new AdmittedWork(this.#request, this.#environment) };
+    return { work: new AdmittedWork(this.#request, this.#controller) };
   }
 
   /** Resolves with the decision, or null if the client has left. */
   async decision(): Promise<AdmissionDecision | null> {
-    if (this.#request.state === 'queued') await new Promise<void>((resolve) => this.#wait(resolve));
+    if (this.#request.state === 'queued') await this.#controller.wait(this.#request);
     return this.#request.state === 'left' ? null : this.currentDecision;
   }
 
   /** Cancels the request, because its client has left. */
   cancel(): void {
-    this.#environment.leave(this.#request);
+    this.#controller.leave(this.#request);
   }
 }
 
 /** Admitted work, from its start until it ends. */
 export class AdmittedWork implements ReadControl {
   readonly #request: ScheduledRequest;
-  readonly #environment: WorkEnvironment;
+  readonly #controller: AdmissionController;
   #abort: AbortController | null = null;
   #isAborted = false;
   #holds = 1;
   #pause: Pause | null = null;
 
-  constructor(request: ScheduledRequest, environment: WorkEnvironment) {
+  constructor(request: ScheduledRequest, controller: AdmissionController) {
     this.#request = request;
-    this.#environment = environment;
+    this.#controller = controller;
   }
 
   get isAborted(): boolean {
@@ -180,13 +185,13 @@ export class AdmittedWork implements ReadControl {
 
   /** Charges the entry to its token, and yields after each slice of work. */
   readonly pause: Pause = () => {
-    this.#pause ??= createPause(this.#environment, this.#request, this.signal);
+    this.#pause ??= this.#controller.createPause(this.#request, this.signal);
     return this.#pause();
   };
 
   /** Charges work that was done in one piece. @param ms its approximate duration */
   charge(ms: number): void {
-    this.#environment.charge(this.#request, ms);
+    this.#controller.charge(this.#request, ms);
   }
 
   /** Aborts the rest of the work, because the connection is closed. */
@@ -196,22 +201,22 @@ export class AdmittedWork implements ReadControl {
   }
 
   /** The limits for writing the response. */
-  get drainOptions(): DrainOptions {
-    const { clock, drainMs } = this.#environment;
-    return { clock, drainMs, signal: this.signal };
+  get drainOptions(): DrainLimits {
+    const { clock, limits } = this.#controller;
+    return { clock, drainMs: limits.drainMs, signal: this.signal };
   }
 
   /** Releases the slot before the connection closes: what follows has limits of its own. */
   detach(): void {
-    this.#environment.leave(this.#request);
+    this.#controller.leave(this.#request);
   }
 
   /**
    * The control for work that continues without a slot, such as a stream; it is charged and scheduled in the same way.
    */
   background(): ReadControl {
-    const request = this.#environment.attach(this.#request.token);
-    return { signal: this.signal, pause: createPause(this.#environment, request, this.signal) };
+    const request = this.#controller.attach(this.#request.token);
+    return { signal: this.signal, pause: this.#controller.createPause(request, this.signal) };
   }
 
   /** Adds a holder, which must call `end`. The slot is released when all holders have ended. */
@@ -222,17 +227,47 @@ export class AdmittedWork implements ReadControl {
   /** Ends the work of one holder. */
   end(): void {
     this.#holds -= 1;
-    if (this.#holds === 0) this.#environment.leave(this.#request);
+    if (this.#holds === 0) this.#controller.leave(this.#request);
   }
 }
 
-/** A pause that charges each slice. @throws the abort reason if the read was cancelled */
-function createPause(environment: WorkEnvironment, request: ScheduledRequest, signal: AbortSignal): Pause {
-  const pause = environment.begin();
-  return () => {
-    signal.throwIfAborted();
-    const turn = pause();
-    if (turn === undefined) return undefined;
-    return turn.then(() => environment.slice(request)).then(() => signal.throwIfAborted());
-  };
+// Failed authentications by client address. An address over its limit gets another refusal, but a valid token is still
+// accepted: an attacker must not lock out the clients behind the same address.
+
+/** Limit of the stored addresses; the one that failed longest ago is evicted first. */
+const ADDRESSES_MAX = 4_096;
+
+class AuthenticationFailures {
+  readonly #limits: Pick<AdmissionLimits, 'failures' | 'failuresPerSecond'>;
+  readonly #addresses = createLruMap<CostBucket>(ADDRESSES_MAX);
+
+  constructor(limits: Pick<AdmissionLimits, 'failures' | 'failuresPerSecond'>) {
+    this.#limits = limits;
+  }
+
+  /** Records a failure. @returns milliseconds to wait if the address was over its limit; else 0 */
+  record(address: string, now: number): number {
+    const { failures, failuresPerSecond } = this.#limits;
+    const source = sourceOf(address);
+    const bucket = this.#addresses.get(source) ?? new CostBucket(failuresPerSecond, failures, now);
+    // A new place behind all others: LruMap leaves an entry in its place below half of the limit.
+    this.#addresses.delete(source);
+    this.#addresses.set(source, bucket);
+    const wait = bucket.waitFor(1, now);
+    if (wait === 0) bucket.spend(1, now);
+    return wait;
+  }
+}
+
+/** The address range of one client: an IPv4 address, or the 64-bit prefix of an IPv6 address. */
+function sourceOf(address: string): string {
+  const mapped = /^::ffff:(\d{1,3}(?:\.\d{1,3}){3})$/i.exec(address)?.[1];
+  if (mapped !== undefined || !address.includes(':')) return mapped ?? address;
+  const [head = '', tail = ''] = address.split('::', 2);
+  const left = head === '' ? [] : head.split(':');
+  const right = tail === '' ? [] : tail.split(':');
+  const zeros = address.includes('::')
+    ? Array.from({ length: Math.max(0, 8 - left.length - right.length) }, () => '0')
+    : [];
+  return `${[...left, ...zeros, ...right].slice(0, 4).join(':')}::/64`;
 }

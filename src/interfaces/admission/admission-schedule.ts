@@ -10,21 +10,56 @@
 //   A4. Among the tokens whose requests may run, the one that was served least comes first.
 //   A5. While a token with at most `modestSteps` outstanding steps works, all other work gets `bulkShare` of the time.
 
-import { BulkTimeShare } from './bulk-time-share.js';
 import { WORK_KINDS, type AdmissionLimits, type WorkKind } from './admission-limits.js';
-import type { AdmissionCounts, RefusalCause, ScheduledRequest, WorkDemand } from './scheduled-request.js';
-import { TokenShares } from './token-shares.js';
+import { BulkTimeShare } from './bulk-time-share.js';
 
-type PendingRequest = ScheduledRequest;
+/** The demand of a request. */
+export interface WorkDemand {
+  readonly token: string;
+  /** The connection: any object that is the same for all requests of the connection. */
+  readonly connection: object;
+  readonly kind: WorkKind;
+  /** The size limit of its body in bytes. */
+  readonly bytes: number;
+}
+
+/** Why a request is refused: its connection, its token, or the whole service has reached a limit. */
+export type RefusalCause = 'connection' | 'connections' | 'token' | 'service';
+export interface AdmissionRefusal {
+  readonly cause: RefusalCause;
+  readonly retryMs: number;
+}
+
+/** `attached`: work that is not a request; only its slices are scheduled. */
+type RequestState = 'queued' | 'running' | 'refused' | 'left' | 'attached';
+
+/** A request, from its arrival until its work has ended. */
+export interface ScheduledRequest extends WorkDemand {
+  readonly share: TokenShare;
+  readonly deadline: number;
+  state: RequestState;
+  refusal: AdmissionRefusal | null;
+  /** Whether it runs as a request of a modest token. */
+  modest: boolean;
+}
+
+/** Counts of requests so far by outcome, and of those that run and wait now. */
+export interface AdmissionCounts {
+  readonly admitted: Readonly<Record<WorkKind, number>>;
+  readonly queued: Readonly<Record<WorkKind, number>>;
+  readonly refused: Readonly<Record<RefusalCause, number>>;
+  readonly running: number;
+  readonly waiting: number;
+}
 
 export class AdmissionSchedule {
   readonly #limits: AdmissionLimits;
   readonly #shares: TokenShares;
   readonly #bulkShare: BulkTimeShare;
-  readonly #waiting: Readonly<Record<WorkKind, FairQueue<PendingRequest>>>;
+  readonly #waiting: Readonly<Record<WorkKind, FairQueue>>;
   /** Reads that have finished a slice and wait for the next one. */
-  readonly #slices = new FairQueue<PendingRequest>();
-  readonly #queues: readonly FairQueue<PendingRequest>[];
+  readonly #slices = new FairQueue();
+  readonly #queues: readonly FairQueue[];
   readonly #running = { live: 0, step: 0, read: 0, task: 0 };
   readonly #byConnection = new Map<object, number>();
   #bodyBytes = 0;
@@ -56,20 +91,10 @@ export class AdmissionSchedule {
 
   /** Accepts a request. Its state says whether it runs at once, waits, or is refused. */
   enter(demand: WorkDemand, now: number): ScheduledRequest {
-    const share = this.#shares.get(demand.token, now);
-    const { token, connection, kind, bytes } = demand;
+    const { token, kind } = demand;
+    const share = this.#shares.get(token, now);
     const deadline = now + this.#limits.kinds[kind].queueMs;
-    const request: PendingRequest = {
-      token,
-      connection,
-      kind,
-      bytes,
-      share,
-      deadline,
-      state: 'queued',
-      refusal: null,
-      modest: false,
-    };
+    const request: ScheduledRequest = { ...demand, share, deadline, state: 'queued', refusal: null, modest: false };
     const cause = this.#causeOf(request);
     if (cause !== null) return this.#refuse(request, cause, now);
     this.#count(request);
@@ -140,7 +165,7 @@ export class AdmissionSchedule {
   next(now: number): ScheduledRequest | null {
     const expired = this.#refuseExpired(now);
     if (expired !== null) return expired;
-    let first: PendingRequest | null = null;
+    let first: ScheduledRequest | null = null;
     for (const queue of this.#queues) {
       for (const request of queue.heads()) {
         const isFirst = first === null || request.share.served < first.share.served;
@@ -167,7 +192,7 @@ export class AdmissionSchedule {
     return at;
   }
 
-  #wakeTimeOf(request: PendingRequest, now: number): number {
+  #wakeTimeOf(request: ScheduledRequest, now: number): number {
     if (isWorking(request)) return this.#bulkShare.nextOpening(now);
     const { share, kind, token, deadline } = request;
     if (!this.#hasRoom(request, now)) return deadline;
@@ -178,7 +203,7 @@ export class AdmissionSchedule {
     return Math.min(deadline, Math.max(now + 1, open));
   }
 
-  #refuseExpired(now: number): PendingRequest | null {
+  #refuseExpired(now: number): ScheduledRequest | null {
     for (const kind of WORK_KINDS) {
       const queue = this.#waiting[kind];
       if (queue.size === 0) continue;
@@ -192,38 +217,38 @@ export class AdmissionSchedule {
     return null;
   }
 
-  #refuse(request: PendingRequest, cause: RefusalCause, now: number): PendingRequest {
+  #refuse(request: ScheduledRequest, cause: RefusalCause, now: number): ScheduledRequest {
     request.state = 'refused';
     request.refusal = { cause, retryMs: Math.max(1_000, request.share.cost.waitFor(0, now)) };
     this.#refused[cause] += 1;
     return request;
   }
 
-  #causeOf({ connection, share }: PendingRequest): RefusalCause | null {
+  #causeOf({ connection, share }: ScheduledRequest): RefusalCause | null {
     const { requestsPerConnection, connectionsPerToken } = this.#limits;
     if ((this.#byConnection.get(connection) ?? 0) >= requestsPerConnection) return 'connection';
     const isNew = !share.connections.has(connection);
     return isNew && share.connections.size >= connectionsPerToken ? 'connections' : null;
   }
 
-  #count({ connection, share, kind }: PendingRequest): void {
+  #count({ connection, share, kind }: ScheduledRequest): void {
     share.outstanding[kind] += 1;
     share.connections.set(connection, (share.connections.get(connection) ?? 0) + 1);
     this.#byConnection.set(connection, (this.#byConnection.get(connection) ?? 0) + 1);
   }
 
-  #canContinue(request: PendingRequest, now: number): boolean {
+  #canContinue(request: ScheduledRequest, now: number): boolean {
     return isWorking(request) ? this.#bulkShare.isOpen(request.token, now) : this.#canRun(request, now);
   }
 
-  #canRun(request: PendingRequest, now: number): boolean {
+  #canRun(request: ScheduledRequest, now: number): boolean {
     if (!this.#hasRoom(request, now)) return false;
     const { share, kind, token } = request;
     if (this.#shares.isModest(share, kind, now)) return true;
     return (!isCharged(kind) || share.cost.balance(now) >= 0) && this.#bulkShare.isOpen(token, now);
   }
 
-  #hasRoom(request: PendingRequest, now: number): boolean {
+  #hasRoom(request: ScheduledRequest, now: number): boolean {
     const { share, kind, bytes } = request;
     const { kinds, bodyBytes, bodyBytesPerToken } = this.#limits;
     if (this.#running[kind] >= kinds[kind].running) return false;
@@ -236,7 +261,7 @@ export class AdmissionSchedule {
   /**
    * How many requests of this kind the token may run: fewer steps while others work, who would wait for all of them.
    */
-  #runningMax({ kind, token }: PendingRequest, now: number): number {
+  #runningMax({ kind, token }: ScheduledRequest, now: number): number {
     const { kinds, bulkSteps } = this.#limits;
     const { runningPerToken } = kinds[kind];
     return kind === 'step' && this.#bulkShare.isShared(token, now)
@@ -244,7 +269,7 @@ export class AdmissionSchedule {
       : runningPerToken;
   }
 
-  #isTokenFull(request: PendingRequest, now: number): boolean {
+  #isTokenFull(request: ScheduledRequest, now: number): boolean {
     const { share, kind, bytes, token } = request;
     const { bodyBytesPerToken } = this.#limits;
     if (share.running[kind] >= this.#runningMax(request, now)) return true;
@@ -252,7 +277,7 @@ export class AdmissionSchedule {
     return (isCharged(kind) && share.cost.balance(now) < 0) || !this.#bulkShare.isOpen(token, now);
   }
 
-  #run(request: PendingRequest, now: number): void {
+  #run(request: ScheduledRequest, now: number): void {
     const { share, kind, token, bytes } = request;
     const { cost } = this.#limits.kinds[kind];
     request.state = 'running';
@@ -275,54 +300,151 @@ export class AdmissionSchedule {
   }
 }
 
-const isWorking = ({ state }: PendingRequest): boolean => state === 'running' || state === 'attached';
+const isWorking = ({ state }: ScheduledRequest): boolean => state === 'running' || state === 'attached';
 
 /** Reads and tasks are charged to their token; steps have limits of their own in the run. */
 const isCharged = (kind: WorkKind): boolean => kind === 'read' || kind === 'task';
 
-/** An item of a queue. */
-interface QueueItem {
-  readonly token: string;
-}
-
-/** Waiting items by token, each token's items in order of arrival. */
-class FairQueue<Item extends QueueItem> {
-  readonly #tokens = new Map<string, Set<Item>>();
+/** Waiting requests by token, those of a token in order of arrival. */
+class FairQueue {
+  readonly #tokens = new Map<string, Set<ScheduledRequest>>();
   #size = 0;
 
   get size(): number {
     return this.#size;
   }
 
-  /** The number of waiting items of a token. */
+  /** The number of waiting requests of a token. */
   sizeOf(token: string): number {
     return this.#tokens.get(token)?.size ?? 0;
   }
 
-  push(item: Item): void {
-    let items = this.#tokens.get(item.token);
-    if (items === undefined) this.#tokens.set(item.token, (items = new Set()));
-    if (items.has(item)) return;
-    items.add(item);
+  push(request: ScheduledRequest): void {
+    let requests = this.#tokens.get(request.token);
+    if (requests === undefined) this.#tokens.set(request.token, (requests = new Set()));
+    if (requests.has(request)) return;
+    requests.add(request);
     this.#size += 1;
   }
 
-  /** @returns whether the item was in the queue */
-  remove(item: Item): boolean {
-    const items = this.#tokens.get(item.token);
-    if (items?.delete(item) !== true) return false;
+  /** @returns whether the request was in the queue */
+  remove(request: ScheduledRequest): boolean {
+    const requests = this.#tokens.get(request.token);
+    if (requests?.delete(request) !== true) return false;
     this.#size -= 1;
-    if (items.size === 0) this.#tokens.delete(item.token);
+    if (requests.size === 0) this.#tokens.delete(request.token);
     return true;
   }
 
-  /** The first item of each token. */
-  *heads(): Generator<Item> {
-    for (const items of this.#tokens.values()) {
-      for (const item of items) {
-        yield item;
+  /** The first request of each token. */
+  *heads(): Generator<ScheduledRequest> {
+    for (const requests of this.#tokens.values()) {
+      for (const request of requests) {
+        yield request;
         break;
       }
     }
+  }
+}
+
+/** Limit of the stored tokens; idle tokens are evicted beyond it. */
+const SHARES_MAX = 4_096;
+
+/** The use of one token. */
+interface TokenShare {
+  readonly token: string;
+  readonly weight: number;
+  readonly running: Record<WorkKind, number>;
+  /** Requests without a response, running or waiting, by kind. */
+  readonly outstanding: Record<WorkKind, number>;
+  queued: number;
+  bodyBytes: number;
+  /** Requests without an answer, by connection. */
+  readonly connections: Map<object, number>;
+  /** The budget for reads and tasks. */
+  readonly cost: CostBucket;
+  /** Steps that the token may still start as a modest token. */
+  readonly modest: CostBucket;
+  /** Work served, divided by the weight: the token served least comes first (start-time fair queueing). */
+  served: number;
+}
+
+class TokenShares {
+  readonly #limits: AdmissionLimits;
+  readonly #shares = new Map<string, TokenShare>();
+
+  constructor(limits: AdmissionLimits) {
+    this.#limits = limits;
+  }
+
+  get(token: string, now: number): TokenShare {
+    const known = this.#shares.get(token);
+    if (known !== undefined) return known;
+    if (this.#shares.size >= SHARES_MAX) this.#evictIdle();
+    const { costPerSecond, costBurst, modestStepsPerSecond, weights } = this.#limits;
+    const share: TokenShare = {
+      token,
+      weight: Object.hasOwn(weights, token) ? (weights[token] ?? 1) : 1,
+      running: zeroCounts(),
+      outstanding: zeroCounts(),
+      queued: 0,
+      bodyBytes: 0,
+      connections: new Map(),
+      cost: new CostBucket(costPerSecond, costBurst, now),
+      modest: new CostBucket(modestStepsPerSecond, modestStepsPerSecond / 10, now),
+      served: 0,
+    };
+    this.#shares.set(token, share);
+    return share;
+  }
+
+  /** Whether a token demands so little that its steps run before those of others. */
+  isModest({ outstanding, modest }: TokenShare, kind: WorkKind, now: number): boolean {
+    if (kind !== 'step' && kind !== 'live') return false;
+    return outstanding.step + outstanding.live <= this.#limits.modestSteps && modest.balance(now) >= 1;
+  }
+
+  /** Evicts tokens without a request, the first seen first. */
+  #evictIdle(): void {
+    for (const [token, { outstanding }] of this.#shares) {
+      if (WORK_KINDS.some((kind) => outstanding[kind] > 0)) continue;
+      this.#shares.delete(token);
+      return;
+    }
+  }
+}
+
+const zeroCounts = (): Record<WorkKind, number> => ({ live: 0, step: 0, read: 0, task: 0 });
+
+/** A token bucket. It may be overdrawn: a cost above the balance is charged, and the next request waits. */
+export class CostBucket {
+  readonly #perMs: number;
+  readonly #burst: number;
+  #balance: number;
+  #at: number;
+
+  /** @param perSecond the refund per second @param burst the maximum and initial balance */
+  constructor(perSecond: number, burst: number, now: number) {
+    this.#perMs = perSecond / 1_000;
+    this.#burst = burst;
+    this.#balance = burst;
+    this.#at = now;
+  }
+
+  balance(now: number): number {
+    const passed = Math.max(0, now - this.#at);
+    this.#at += passed;
+    this.#balance = Math.min(this.#burst, this.#balance + passed * this.#perMs);
+    return this.#balance;
+  }
+
+  spend(cost: number, now: number): void {
+    this.#balance = this.balance(now) - cost;
+  }
+
+  /** Milliseconds until the balance is `wanted`; 0 if it is now. */
+  waitFor(wanted: number, now: number): number {
+    const missing = wanted - this.balance(now);
+    return missing <= 0 ? 0 : Math.ceil(missing / this.#perMs);
   }
 }

@@ -4,7 +4,7 @@ import { errorCode } from '../../system/error-code.js';
 import { nearestName } from '../../host/configuration/nearest-name.js';
 import type { ConfigurationValue } from '../../host/configuration/configuration-key.js';
 import type { ConfiguredOptions } from '../../host/configuration/turnpike-configuration.js';
-import { COMMON_OPTIONS, type CommandArguments, type CliCommand, type CommandOption } from './command.js';
+import { COMMON_OPTIONS, toCamelCase, type CommandArguments, type CliCommand, type CommandOption } from './command.js';
 
 /** The configured values of a command, by the names of its options, and those of every command. */
 export interface ConfiguredArguments {
@@ -32,63 +32,57 @@ export function parseArguments(
   argv: readonly string[],
   { cwd, configure = () => NOTHING_CONFIGURED }: ArgumentsContext,
 ): CommandArguments {
-  const { values, positionals } = parseRawArguments(command, argv);
+  const { values: given, positionals } = parseRawArguments(command, argv);
   checkOperandCount(command, positionals);
-  const { options, operand, openOptions } = configure(textOf(values['config']));
-  const valueOf = (name: string): unknown => values[name] ?? options.get(name);
-  const found: FoundValues = {
-    text: (name) => textOf(valueOf(name)),
-    list: (name) => {
-      const value = valueOf(name);
-      return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
-    },
-    flag: (name) => valueOf(name) === true,
-  };
+  const { config } = given;
+  const { options, operand, openOptions } = configure(typeof config === 'string' ? config : undefined);
   return {
-    ...found,
     operands: positionals.length === 0 && operand !== null ? [operand] : positionals,
-    values: checkValues(command, found, cwd),
-    isGiven: (name) => values[name] !== undefined,
+    values: checkValues(command, (name) => given[name] ?? options.get(name), cwd),
+    isGiven: (name) => given[name] !== undefined,
     usageError: (message) => commandUsageError(command, message),
     openOptions,
   };
 }
 
-/** The values of options as texts, from the command line or the configuration. */
-type FoundValues = Pick<CommandArguments, 'text' | 'list' | 'flag'>;
-
-const hasValue = ({ text, list, flag }: FoundValues, name: string): boolean =>
-  text(name) !== undefined || list(name).length > 0 || flag(name);
-
-/** A configured number is a text on the command line. */
-const textOf = (value: unknown): string | undefined =>
-  typeof value === 'string' ? value : typeof value === 'number' ? String(value) : undefined;
+/** What every command has from the configuration, whether it declares the option or not. */
+const CONFIGURED_OPTIONS: readonly CommandOption[] = ['store', 'heads', 'registrations'].map((name) => ({
+  name,
+  value: 'TEXT',
+  help: '',
+}));
 
 /**
  * The value of every option by its name in camel case.
+ * @param find the value of an option on the command line, or in the configuration
  * @throws UsageError for a missing option, and for a text that its option does not take
  */
-function checkValues(command: CliCommand, found: FoundValues, cwd: string): CommandArguments['values'] {
+function checkValues(command: CliCommand, find: (name: string) => unknown, cwd: string): CommandArguments['values'] {
+  const hasValue = (name: string): boolean => {
+    const found = find(name);
+    return found !== undefined && found !== false && !(Array.isArray(found) && found.length === 0);
+  };
   for (const { name, required } of command.options) {
-    if (required === true && !hasValue(found, name)) throw commandUsageError(command, `--${name} is missing`);
+    if (required === true && !hasValue(name)) throw commandUsageError(command, `--${name} is missing`);
   }
   for (const { name, needs } of command.options) {
-    if (needs !== undefined && hasValue(found, name) && !hasValue(found, needs))
+    if (needs !== undefined && hasValue(name) && !hasValue(needs))
       throw commandUsageError(command, `--${name} needs --${needs}`);
   }
   const valueOf = (option: CommandOption): unknown => {
     const { name, value, multiple } = option;
-    if (value === undefined) return found.flag(name);
-    if (multiple === true) return found.list(name).map((one) => parseText(command, option, one, cwd));
-    const given = found.text(name) ?? option.default;
-    return given === undefined ? undefined : parseText(command, option, given, cwd);
+    const found = find(name) ?? option.default;
+    if (value === undefined) return found === true;
+    if (multiple === true)
+      return (Array.isArray(found) ? found : []).map((one) => parseText(command, option, String(one), cwd));
+    if (typeof found !== 'string' && typeof found !== 'number') return undefined;
+    // A configured number is a text on the command line.
+    return parseText(command, option, String(found), cwd);
   };
-  const options = [...COMMON_OPTIONS, ...command.options];
+  const options = [...CONFIGURED_OPTIONS, ...COMMON_OPTIONS, ...command.options];
   const values: unknown = Object.fromEntries(options.map((option) => [toCamelCase(option.name), valueOf(option)]));
   return values as CommandArguments['values'];
 }
-
-const toCamelCase = (name: string): string => name.replace(/-(.)/gu, (_, letter: string) => letter.toUpperCase());
 
 /** @throws UsageError for a text that the option does not take */
 function parseText(command: CliCommand, { name, type }: CommandOption, text: string, cwd: string): unknown {
@@ -107,7 +101,7 @@ function checkOperandCount(command: CliCommand, operands: readonly string[]): vo
 }
 
 /** A usage error that refers to the help of its command. */
-export const commandUsageError = ({ name }: CliCommand, message: string): ReturnType<typeof usageError> =>
+const commandUsageError = ({ name }: CliCommand, message: string): ReturnType<typeof usageError> =>
   usageError(`${message}: see \`turnpike help ${name}\``);
 
 /** An address as `127.0.0.1:7390` or `[::1]:7390`; null for any other text. */

@@ -55,12 +55,19 @@ export type OptionValues<Options extends readonly CommandOption[]> = {
   ]: OptionValue<Option>;
 };
 
-/** The values of `COMMON_OPTIONS`. */
+/** `tlsCert` of `tls-cert`. */
+export const toCamelCase = <Name extends string>(name: Name): CamelCase<Name> =>
+  name.replace(/-(.)/gu, (_, letter: string) => letter.toUpperCase()) as CamelCase<Name>;
+
+/** The values of `COMMON_OPTIONS`, and those that every command has from the configuration. */
 interface CommonValues {
   readonly home: string | undefined;
   readonly contract: string | undefined;
   readonly config: string | undefined;
   readonly json: boolean;
+  readonly store: string | undefined;
+  readonly heads: string | undefined;
+  readonly registrations: string | undefined;
 }
 
 /** The arguments after the name of the command. */
@@ -68,10 +75,6 @@ export interface CommandArguments<Values = object> {
   readonly operands: readonly string[];
   /** The checked values of the options, from the command line or the configuration. */
   readonly values: Values & CommonValues;
-  /** The text of an option, or undefined if it was not given. */
-  readonly text: (name: string) => string | undefined;
-  readonly list: (name: string) => readonly string[];
-  readonly flag: (name: string) => boolean;
   /** Whether the option is on the command line. All other members also return configured values. */
   isGiven(name: string): boolean;
   /** A usage error that refers to the help of this command. */
@@ -82,6 +85,12 @@ export interface CommandArguments<Values = object> {
 
 /** The arguments of a command that declares these options. */
 export type ArgumentsOf<Options extends readonly CommandOption[]> = CommandArguments<OptionValues<Options>>;
+
+/** The values of options that are declared at run time, for the module that has declared them. */
+export const valuesOf = <const Options extends readonly CommandOption[]>(
+  _options: Options,
+  { values }: CommandArguments,
+): OptionValues<Options> => values as unknown as OptionValues<Options>;
 
 /**
  * What a command does with the home directory of `--home`. A command that reads changes no byte and no time of it, and
@@ -159,13 +168,19 @@ export interface ToolCommandOptions {
   /** Those of `turnpike serve`. */
   readonly serve: readonly CommandOption[];
   /** @throws UsageError */
-  readonly parse: (command: CliCommand, args: CommandArguments, io: Io) => AddedToolOptions;
+  readonly parse: (args: CommandArguments) => AddedToolOptions;
 }
 
 /** What this call of a command does with the home directory. */
-export function homeUseOf({ access, accessWith = [] }: CliCommand, args: CommandArguments): HomeUse {
-  const isGiven = (given: string): boolean =>
-    given === 'operands' ? args.operands.length > 0 : args.flag(given) || args.text(given) !== undefined;
+export function homeUseOf(
+  { access, accessWith = [] }: CliCommand,
+  { operands, values }: Pick<CommandArguments, 'operands' | 'values'>,
+): HomeUse {
+  const isGiven = (given: string): boolean => {
+    if (given === 'operands') return operands.length > 0;
+    const value = (values as Readonly<Record<string, unknown>>)[toCamelCase(given)];
+    return value !== undefined && value !== false;
+  };
   return accessWith.find(({ given }) => isGiven(given))?.access ?? access;
 }
 

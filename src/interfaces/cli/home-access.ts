@@ -21,11 +21,10 @@ import { openEnvironment, openTurnpikeIn, type Turnpike, type TurnpikeOptions } 
 import type { ConfiguredOptions } from '../../host/configuration/turnpike-configuration.js';
 import type { CommandArguments } from './command.js';
 import { configuredRegistrations, findContractFolder, homeOf, type ContractFolder } from './options/folders.js';
-import { type Io } from './io.js';
+import type { Io } from './io.js';
 import { progressFor } from './progress-bar.js';
-import { openWorker, type LocalWorker } from './store/open-worker.js';
+import { openWorker, type LocalWorker, waitForDatabase, type DatabaseWait } from './store/open-worker.js';
 import { findSharedHome, openCluster, type SharedHome } from './store/shared-home.js';
-import { waitForDatabase, type DatabaseWait } from './store/wait-for-database.js';
 import { countText } from './text/terminal.js';
 
 /**

@@ -1,7 +1,7 @@
 // Reads raw payloads as bytes, without decoding them.
 
 import { isUtf8 } from 'node:buffer';
-import { isJsonObject, type JsonObject, scanJson } from '../../core/contract/json.js';
+import { isJsonObject, type JsonObject, scanJson, type Json } from '../../core/contract/json.js';
 import { usageError } from '../../core/errors.js';
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
@@ -11,7 +11,7 @@ import { openRegular } from '../../system/files/open-file.js';
 import { splitLines } from '../../host/control/split-lines.js';
 import { PAYLOAD_BYTES_CEILING } from '../../runtime/agents/caller-input.js';
 import { quoteArgument } from './arguments.js';
-import { type Io } from './io.js';
+import type { Io } from './io.js';
 
 /** Payloads in order, each read on request. */
 export interface Payloads {
@@ -108,3 +108,25 @@ export function parseJsonObject(bytes: Uint8Array): JsonObject | null {
   return scanned?.ok === true && isJsonObject(scanned.value) ? scanned.value : null;
 }
 const JSON_DEPTH_MAX = 40;
+
+const DEPTH_MAX = 32;
+
+/**
+ * @param label how an error message names the text
+ * @throws UsageError for invalid JSON or a duplicate key
+ */
+export function parseJsonArgument(text: string, label: string): Json {
+  const scanned = scanJson(text, DEPTH_MAX, 'exact');
+  if (scanned.ok) return scanned.value;
+  throw usageError(`${label} is not acceptable JSON (${scanned.problem.replaceAll('_', ' ')})`);
+}
+
+/**
+ * The JSON in a file (`-`: stdin).
+ * @throws UsageError if it cannot be read or is invalid
+ */
+export async function readJsonFile(name: string, label: string, io: Io): Promise<Json> {
+  const bytes = await (await filePayloads([name], io)).next();
+  if (bytes === null || !isUtf8(bytes)) throw usageError(`${label} is not UTF-8`);
+  return parseJsonArgument(Buffer.from(bytes).toString('utf8'), label);
+}

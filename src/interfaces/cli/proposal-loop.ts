@@ -128,7 +128,7 @@ function outcomeOf(response: string): string {
 const PROPOSALS_PER_UPDATE = 64;
 
 /** A progress line on stderr for long inputs, shown only if stderr is a terminal and the responses are not. */
-export class Progress {
+class Progress {
   readonly #io: Io;
   readonly #active: boolean;
   #shown = false;

@@ -1,14 +1,18 @@
 // The templates of `turnpike init`: a starter policy for one kind of use, and an example with its test.
 
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, dirname } from 'node:path';
 import { createFile } from '../../system/files/small-file.js';
-import { usageError } from '../../core/errors.js';
 import { shippedContract } from '../../runtime/shipped-contract.js';
 import { packageFile } from '../../system/package-files.js';
-import { quoteArgument } from './arguments.js';
-import type { OptionType } from './option-types.js';
+import { wordType } from './option-types.js';
+import {
+  PIN_MANIFEST,
+  pinManifest,
+  readAcceptedCautions,
+  type PinnableFile,
+} from '../../home/policy/manifest-policy-source.js';
 
 /** What each template is for. */
 export const TEMPLATES = {
@@ -55,19 +59,10 @@ export const NEXT_COMMANDS: Readonly<Record<TemplateName, readonly NextCommand[]
   reference: LOOK,
 };
 
-const NAMES = Object.keys(TEMPLATES) as readonly TemplateName[];
-
-export const TEMPLATE_TYPE: OptionType<TemplateName> = {
-  takes: 'the name of a template',
-  parse: (text) => {
-    const name = NAMES.find((known) => known === text);
-    if (name !== undefined) return name;
-    throw usageError(`--template takes ${NAMES.join(', ')}, not ${quoteArgument(text)}`);
-  },
-};
+export const TEMPLATE_TYPE = wordType(Object.keys(TEMPLATES) as readonly TemplateName[]);
 
 /** The folder whose `policy` a template copies, with the lint errors that it accepts in `pins.json`. */
-export const templateContract = (name: TemplateName): string =>
+const templateContract = (name: TemplateName): string =>
   name === 'reference' ? shippedContract() : packageFile(`policies/templates/${name}`);
 
 /** What became of one file of the example. */
@@ -108,4 +103,39 @@ function withPlaces(file: string, text: string, { home, contract }: ExamplePlace
   if (!file.endsWith('.mjs')) return text;
   const literal = (path: string): string => (/^[\w./-]+$/u.test(path) ? `'${path}'` : JSON.stringify(path));
   return text.replaceAll("'.turnpike'", () => literal(home)).replaceAll("'contract'", () => literal(contract));
+}
+
+/** Creates the contract folder completely or not at all; `first` runs when it is complete but not yet in place. */
+export async function createContract(
+  contract: string,
+  template: TemplateName,
+  first: () => Promise<unknown>,
+): Promise<void> {
+  const draft = `${contract}.new-${process.pid}`;
+  const source = templateContract(template);
+  try {
+    await mkdir(join(draft, 'policy'), { recursive: true });
+    const files = await readPolicyFiles(source);
+    for (const { path, bytes } of files) await writeFile(join(draft, path), bytes);
+    const manifest = pinManifest(files, await readAcceptedCautions(source));
+    await writeFile(join(draft, PIN_MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`);
+    await mkdir(dirname(contract), { recursive: true });
+    await first();
+    await rename(draft, contract);
+  } finally {
+    await rm(draft, { recursive: true, force: true });
+  }
+}
+
+/** Copies have no Git history: each is pinned by the id of its bytes. */
+async function readPolicyFiles(source: string): Promise<readonly PinnableFile[]> {
+  const folder = join(source, 'policy');
+  const names = (await readdir(folder)).filter((name) => name.endsWith('.yaml')).sort();
+  return Promise.all(
+    names.map(async (name) => ({
+      path: `policy/${name}`,
+      bytes: await readFile(join(folder, name)),
+      pin: { problem: 'never_committed' } as const,
+    })),
+  );
 }

@@ -14,6 +14,7 @@ import type { Log } from '../../engine/ports/log.js';
 import type { TokenBook } from '../../engine/ports/token-book.js';
 import { leafHash } from '../../core/ledger/proof/merkle.js';
 import type { InspectorSource } from '../inspector/inspector-source.js';
+import { waitForDrain, type PieceWriter } from './write-pieces.js';
 
 const POLL_MS = 100;
 const COMMENT_MS = 15_000;
@@ -24,14 +25,8 @@ const CLIENTS_MAX = 64;
 export const CLIENTS_PER_TOKEN = 8;
 
 /** The response that a stream writes to. */
-export interface StreamOutput {
-  /** Whether the client has left already: no later event reports that. */
-  readonly destroyed: boolean;
+export interface StreamOutput extends PieceWriter {
   writeHead(status: number, headers: Readonly<Record<string, string>>): unknown;
-  write(text: string): boolean;
-  on(event: 'drain' | 'close', listener: () => void): unknown;
-  end(): unknown;
-  destroy(): unknown;
 }
 
 /** Formats entries as events. */
@@ -61,8 +56,6 @@ interface StreamClient {
   busy: boolean;
   open: boolean;
   quietSince: number;
-  /** Ends the wait for a client that has not read its last message. */
-  onDrained: () => void;
 }
 
 /** The start of a stream: its first entry, its token, and how its reads are divided. */
@@ -105,13 +98,10 @@ export class EventStreams {
       busy: false,
       open: true,
       quietSince: this.#options.clock.now(),
-      onDrained: () => undefined,
     };
-    out.on('drain', () => client.onDrained());
-    out.on('close', () => {
+    out.once('close', () => {
       client.open = false;
       this.#clients.delete(client);
-      client.onDrained();
     });
     out.writeHead(200, {
       'Content-Type': 'text/event-stream',
@@ -200,18 +190,7 @@ export class EventStreams {
     const { out } = client;
     const { clock } = this.#options;
     client.quietSince = clock.now();
-    if (!client.open || out.write(text)) return;
-    await new Promise<void>((resolve) => {
-      const off = clock.wake(clock.now() + DRAIN_TIMEOUT_MS, () => {
-        out.destroy();
-        resolve();
-      });
-      client.onDrained = () => {
-        off();
-        resolve();
-      };
-    });
-    client.onDrained = () => undefined;
+    if (client.open && !out.write(text)) await waitForDrain(out, { clock, drainMs: DRAIN_TIMEOUT_MS });
   }
 }
 

@@ -27,6 +27,6 @@ export { pageFiles } from './served-page.js';
 export { serveSource, type ServeSourceOptions } from './serve-source.js';
 export { serveTurnpike, type ServeOptions, type TurnpikeServer } from './serve.js';
 export { serveAdmin, type AdminAddress, type AdminOptions, type AdminServer } from './admin/serve-admin.js';
-export type { MonitoredProcess } from './admin/admin-handler.js';
+export type { MonitoredProcess } from './admin/serve-admin.js';
 export type { Access, AccessAudit } from './http-service.js';
 export { turnpikeHttp, type TurnpikeHttp, type TurnpikeHttpOptions } from './turnpike-http.js';

@@ -4,7 +4,8 @@ import type { Log } from '../../engine/ports/log.js';
 import type { ClusterDirectory, ClusterStatus } from '../../engine/ports/ledger/cluster.js';
 import type { Measure, Meter, ServiceTelemetry } from '../../engine/ports/telemetry.js';
 import type { IdentityCounts } from '../service/identity-service.js';
-import type { AdmissionCounts } from '../admission/scheduled-request.js';
+import type { AdmissionCounts } from '../admission/admission-schedule.js';
+import type { Turnpike } from '../../host/turnpike.js';
 
 /** The content type of the text format of Prometheus. */
 const PROMETHEUS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
@@ -181,3 +182,49 @@ function clusterMetrics(cluster: Pick<ClusterDirectory, 'status'>, meter: Meter)
 const MS_PER_SECOND = 1_000;
 const inSeconds = (ms: number): number => ms / MS_PER_SECOND;
 const count = (numbers: readonly number[]): number => numbers.reduce((sum, number) => sum + number, 0);
+
+export function readinessGauges({ readiness, vitals }: Pick<Turnpike, 'readiness' | 'vitals'>): readonly GaugeSource[] {
+  const one = (name: string, help: string, valueOf: () => number | Promise<number>): GaugeSource => ({
+    name: `turnpike_${name}`,
+    help,
+    read: async () => new Map([['', await valueOf()]]),
+  });
+  return [
+    one('ready', 'Whether every readiness check holds', async () => flag((await readiness.report()).isReady)),
+    {
+      name: 'turnpike_ready_check',
+      help: 'Whether one readiness check holds',
+      label: 'check',
+      read: async () => {
+        const { checks } = await readiness.report();
+        return new Map(checks.map(({ name, reason }) => [name, flag(reason === null)]));
+      },
+    },
+    one('ledger_failed', 'Whether a write to the ledger has failed, until a restart has recovered from it', () =>
+      flag(vitals.condition().state !== 'running'),
+    ),
+    one(
+      'disk_free_bytes',
+      'Free space on the disk of the ledger; NaN if the disk is not known',
+      () => vitals.freeBytes() ?? Number.NaN,
+    ),
+    one(
+      'clock_offset_seconds',
+      'How far the clock of the machine was set forward since the start; negative: back',
+      () => Math.round(inSeconds(vitals.clockOffset())),
+    ),
+  ];
+}
+
+const flag = (holds: boolean): number => (holds ? 1 : 0);
+
+/** The metrics of a process that has no HTTP service. */
+export const workerMetrics = (
+  turnpike: Turnpike,
+  cluster: Pick<ClusterDirectory, 'status'>,
+  registry: MetricRegistry | null,
+): Metrics =>
+  new Metrics(
+    { size: () => turnpike.ledger.size(), gauges: readinessGauges(turnpike), cluster },
+    registry ?? NO_METRICS,
+  );

@@ -3,18 +3,18 @@
 import { TlsCertificate, type TlsFiles } from '../../system/network/tls-certificate.js';
 import { systemClock } from '../../system/system-clock.js';
 import { winstonLog } from '../../system/winston-log.js';
+import { isLoopback } from '../../core/contract/safe-url.js';
 import { UsageError } from '../../core/errors.js';
 import { loopbackNames } from '../service/request-guard.js';
 import type { Clock } from '../../engine/ports/clock.js';
 import type { IdentityService } from '../service/identity-service.js';
-import { createIdentity } from './create-identity.js';
+import { createIdentity, turnpikeHttp, type TurnpikeHttpOptions } from './turnpike-http.js';
 import { hostForUrl } from '../mcp/serve-http.js';
 import type { Log } from '../../engine/ports/log.js';
 import type { ReadinessCheck } from '../../host/readiness/readiness.js';
 import type { Turnpike } from '../../host/turnpike.js';
 import { serveAdmin, type AdminAddress, type AdminServer } from './admin/serve-admin.js';
 import { startHttpServer, type HttpServer } from './http-server.js';
-import { turnpikeHttp, type TurnpikeHttpOptions } from './turnpike-http.js';
 
 /** How long steps in flight may take when the server closes, in milliseconds. */
 const CLOSE_MS = 10_000;
@@ -42,9 +42,6 @@ export interface TurnpikeServer extends HttpServer {
   /** Null without one. */
   readonly admin: Pick<AdminServer, 'url' | 'port'> | null;
 }
-
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/;
-export const isLoopback = (host: string): boolean => LOOPBACK.test(host);
 
 /**
  * @throws UsageError if the server cannot, or must not, listen on the address, and for a certificate that cannot be

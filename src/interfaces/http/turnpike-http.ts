@@ -15,8 +15,7 @@ import { addDatabaseCheck } from '../../host/readiness/turnpike-readiness.js';
 import type { Turnpike } from '../../host/turnpike.js';
 import { AdmissionController } from '../admission/admission-controller.js';
 import type { AdmissionOptions } from '../admission/admission-limits.js';
-import { clientAddressFinder } from '../service/client-address.js';
-import { RequestAdmission } from '../service/request-admission.js';
+import { clientAddressFinder, RequestAdmission } from '../service/request-admission.js';
 import { checkMethod, createRequestGuard } from '../service/request-guard.js';
 import { homeInspectorSource } from '../inspector/ledger-inspector-source.js';
 import type { InspectorSource } from '../inspector/inspector-source.js';
@@ -29,19 +28,19 @@ import { readPackageVersion } from '../../system/package-version.js';
 import { createLruMap } from '../../system/lru-map.js';
 import { createRefusal } from '../service/problems.js';
 import { httpPlugin, type HttpApp } from './http-plugin.js';
-import type { MonitoredProcess } from './admin/admin-handler.js';
+import type { MonitoredProcess } from './admin/serve-admin.js';
 import { createHandler, type MountedHandler } from './http-handler.js';
-import { createIdentity } from './create-identity.js';
 import { ledgerAudit } from './routes/ledger-audit.js';
 import { createMetricRegistry } from './metric-registry.js';
-import { Metrics, type MetricRegistry } from './metrics.js';
-import { readinessGauges } from './readiness-gauges.js';
+import { Metrics, type MetricRegistry, readinessGauges } from './metrics.js';
 import { createOpenCheck } from './served-page.js';
-import { ROUTES } from './routes/routes.js';
+import { ROUTES } from './routes/system-routes.js';
 import { RunAccess } from './routes/run-access.js';
 import type { AccessAudit, FeatureOptions, HttpService } from './http-service.js';
 import { EventStreams } from './event-streams.js';
 import { WorkerAddresses, withWorkerAddress } from './worker-address.js';
+import { usageError } from '../../core/errors.js';
+import { IDENTITY_SERVICES } from '../../features/feature-services.js';
 
 /** Options of the HTTP service of one Turnpike. */
 export interface TurnpikeHttpOptions extends FeatureOptions {
@@ -274,4 +273,15 @@ class McpHandler {
     this.#services.set(key, service);
     return service;
   }
+}
+
+/**
+ * What identifies callers of issuers: that of the caller, or of the feature.
+ * @throws UsageError for an issuer that cannot be used, and without the feature
+ */
+export function createIdentity(options: IdentityOptions | IdentityService, clock: Clock, log: Log): IdentityService {
+  if ('identify' in options) return options;
+  const [create] = IDENTITY_SERVICES;
+  if (create === undefined) throw usageError('identity: this installation has no feature that identifies callers');
+  return create(options, clock, log);
 }

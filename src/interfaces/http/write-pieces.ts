@@ -1,4 +1,4 @@
-import type { Clock } from '../../engine/ports/clock.js';
+import type { DrainLimits } from '../admission/admission-controller.js';
 
 /** The response that the pieces are written to. */
 export interface PieceWriter {
@@ -8,14 +8,6 @@ export interface PieceWriter {
   destroy(): unknown;
   once(event: 'drain' | 'close', listener: () => void): unknown;
   off(event: 'drain' | 'close', listener: () => void): unknown;
-}
-
-interface DrainLimits {
-  readonly clock: Pick<Clock, 'now' | 'wake'>;
-  /** How long a client may leave a piece unread, in milliseconds. */
-  readonly drainMs: number;
-  /** Aborted when the connection closes: Node does not notify responses that wait behind others. */
-  readonly signal: AbortSignal;
 }
 
 /**
@@ -41,13 +33,16 @@ export async function writePieces(
 }
 
 /** @returns whether the client can receive more */
-function waitForDrain(out: PieceWriter, { clock, drainMs, signal }: DrainLimits): Promise<boolean> {
+export function waitForDrain(
+  out: PieceWriter,
+  { clock, drainMs, signal }: Omit<DrainLimits, 'signal'> & Partial<DrainLimits>,
+): Promise<boolean> {
   return new Promise((resolve) => {
     const done = (canTakeMore: boolean): void => {
       cancelTimeout();
       out.off('drain', onDrain);
       out.off('close', onClose);
-      signal.removeEventListener('abort', onClose);
+      signal?.removeEventListener('abort', onClose);
       resolve(canTakeMore);
     };
     const onDrain = (): void => done(true);
@@ -58,8 +53,8 @@ function waitForDrain(out: PieceWriter, { clock, drainMs, signal }: DrainLimits)
     });
     out.once('drain', onDrain);
     out.once('close', onClose);
-    signal.addEventListener('abort', onClose, { once: true });
-    if (out.destroyed || signal.aborted) done(false);
+    signal?.addEventListener('abort', onClose, { once: true });
+    if (out.destroyed || signal?.aborted === true) done(false);
   });
 }
 

@@ -14,12 +14,11 @@ import { isJsonObject, type Json, type JsonObject } from '../../core/contract/js
 import { systemPace } from '../../system/system-pace.js';
 import { singleTokenBook } from '../../stores/keys/token-file.js';
 import { TlsCertificate, type TlsFiles } from '../../system/network/tls-certificate.js';
-import { clientAddressFinder } from '../service/client-address.js';
+import { clientAddressFinder, RequestAdmission, type RequestDemand } from '../service/request-admission.js';
 import { systemClock } from '../../system/system-clock.js';
 import { AGENT_DEFAULTS } from '../../runtime/agents/caller-input.js';
 import { AdmissionController } from '../admission/admission-controller.js';
-import { type AdmissionOptions, type AdmissionLimits } from '../admission/admission-limits.js';
-import { RequestAdmission, type RequestDemand } from '../service/request-admission.js';
+import { resolveAdmissionLimits, type AdmissionLimits, type AdmissionOptions } from '../admission/admission-limits.js';
 import {
   readBody,
   checkMethod,

@@ -1,9 +1,8 @@
 // What the service uses of a Turnpike, and what it does for each handler. Every function may be called again after a
 // failure, by any worker: the ledger knows the input id, so a repeated call has no further effect.
 
-import { LedgerError, RunError } from '../../core/errors.js';
+import { LedgerError, RestateServiceError, RunError } from '../../core/errors.js';
 import { readReferenced, type ContentExchange } from './content-exchange.js';
-import { refusal } from './restate-errors.js';
 import type { CancelMessage, SubmitMessage, SubmitResult, VoteMessage } from './restate-messages.js';
 import { parseOwnJson } from '../../core/contract/json.js';
 import { sha256 } from '../../core/contract/hash.js';
@@ -152,3 +151,7 @@ export async function cancelRun(turnpike: RestateTurnpike, { run_id, reason }: C
 }
 
 const endOf = ({ state, reason }: RunEnd): RunEnd => ({ state, reason });
+
+/** An error of the service whose message is its code. */
+export const refusal = (code: RestateServiceError['code']): RestateServiceError =>
+  new RestateServiceError({ code, message: code });

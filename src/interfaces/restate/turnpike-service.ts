@@ -8,13 +8,20 @@
 //       tree. Correctness does not need that. Votes, cancels and looks do not wait.
 //   R4. A wake only makes sure that a worker runs when a timer is due. The worker itself fires it, once.
 
-import { handlers, object, serde, type ObjectContext, type VirtualObjectDefinition } from '@restatedev/restate-sdk';
-import type { ObjectSharedContext } from '@restatedev/restate-sdk';
+import {
+  handlers,
+  object,
+  serde,
+  type ObjectContext,
+  type VirtualObjectDefinition,
+  type ObjectSharedContext,
+  RetryableError,
+  TerminalError,
+} from '@restatedev/restate-sdk';
 import type { Static, TSchema } from 'typebox';
-import { RestateServiceError, RunError } from '../../core/errors.js';
+import { RestateServiceError, RunError, CodedError } from '../../core/errors.js';
 import type { Log } from '../../engine/ports/log.js';
 import type { ContentExchange } from './content-exchange.js';
-import { refusal, toRestateError } from './restate-errors.js';
 import {
   CancelMessage,
   parseMessage,
@@ -24,7 +31,7 @@ import {
   type LastStep,
   type LookResult,
 } from './restate-messages.js';
-import { cancelRun, keyOf, rootOf, submitStep, submitVote, type RestateTurnpike } from './restate-turnpike.js';
+import { cancelRun, keyOf, rootOf, refusal, submitStep, submitVote, type RestateTurnpike } from './restate-turnpike.js';
 
 /** The handlers of the service. `wake` is for the service itself. */
 export const HANDLERS = ['submit', 'vote', 'cancel', 'wake', 'look'] as const;
@@ -203,4 +210,33 @@ async function look(turnpike: RestateTurnpike, run_id: string, last: LastStep | 
   if (record === null) throw new RunError({ code: 'RUN_UNKNOWN', message: `there is no run ${run_id}` });
   const { status, outcome } = record;
   return { run_id, state: status, reason: outcome ?? null, wake_at: await turnpike.nextTimer(run_id), last };
+}
+
+/** Failures that no retry can change, with the HTTP status that the ingress returns. Everything else is retried. */
+const TERMINAL: Readonly<Record<string, number>> = {
+  MESSAGE_INVALID: 400,
+  USAGE: 400,
+  RIGHT_MISSING: 403,
+  KEY_MISMATCH: 404,
+  RUN_UNKNOWN: 404,
+  RUN_ENDED: 409,
+  RUN_KEY_CONFLICT: 409,
+  INVALID_STATE_TRANSITION: 409,
+  IDEMPOTENCY_CONFLICT: 409,
+  LEDGER_ARCHIVED: 410,
+  LEDGER_ERASED: 410,
+  PAYLOAD_UNKNOWN: 422,
+  LEDGER_TAMPERED: 500,
+  LEDGER_BELOW_HEAD: 500,
+  STORAGE_BUDGET: 507,
+};
+
+/** The error for Restate: a TerminalError whose message is the code, or an error that Restate retries. */
+export function toRestateError(error: unknown): TerminalError | RetryableError {
+  if (error instanceof TerminalError) return error;
+  const code = error instanceof CodedError ? String(error.code) : 'UNAVAILABLE';
+  const status = TERMINAL[code];
+  return status === undefined
+    ? new RetryableError(code, { errorCode: 503 })
+    : new TerminalError(code, { errorCode: status, metadata: { code } });
 }

@@ -1,11 +1,10 @@
 // Tools of the AI SDK (package `ai` 6 and 7, an optional peer dependency) under policy (0066).
 
 import { asSchema, jsonSchema, type ToolSet } from 'ai';
-import type { JsonObject } from '../../core/contract/json.js';
+import { type JsonObject, canonicalJson } from '../../core/contract/json.js';
 import { usageError } from '../../core/errors.js';
 import type { Tool } from '../../runtime/effects/define-effects.js';
 import type { RunRequest } from '../../runtime/agents/run-requests.js';
-import { countAnsweredCalls } from './answered-calls.js';
 import { SdkCalls, type GovernedRun, type SdkToolCall } from './sdk-calls.js';
 import { registerSdkTool, WaitingCalls, type RegisteredTool, type SdkTool, type ToolFacts } from './sdk-tool.js';
 
@@ -136,4 +135,47 @@ async function lastOf(output: unknown): Promise<unknown> {
   let last: unknown = null;
   for await (const value of output as AsyncIterable<unknown>) last = value;
   return last;
+}
+
+/** A call, as messages of a conversation have it. */
+interface CallOfMessages {
+  readonly toolCallId: string;
+  readonly input: unknown;
+}
+
+/**
+ * How many equal calls with the same id have a result in the messages before this call: its place among them. It is the
+ * same in another process that has the same messages.
+ */
+function countAnsweredCalls(messages: readonly unknown[], { toolCallId, input }: CallOfMessages): number {
+  const given = textOf(input);
+  let [count, isEqual] = [0, false];
+  for (const part of messages.flatMap(partsOf)) {
+    if (part.toolCallId !== toolCallId) continue;
+    if (part.type === 'tool-call') isEqual = textOf(part.input) === given;
+    else if (part.type === 'tool-result' && isEqual) [count, isEqual] = [count + 1, false];
+  }
+  return count;
+}
+
+interface MessagePart {
+  readonly type?: unknown;
+  readonly toolCallId?: unknown;
+  readonly input?: unknown;
+}
+
+const partsOf = (message: unknown): readonly MessagePart[] => {
+  const { content } = (message ?? {}) as { readonly content?: unknown };
+  return Array.isArray(content) ? (content as unknown[]).filter(isPart) : [];
+};
+
+const isPart = (part: unknown): part is MessagePart => typeof part === 'object' && part !== null;
+
+/** Input of a model is JSON, but may have lone surrogates or be too deep to be canonical. */
+function textOf(input: unknown): string {
+  try {
+    return canonicalJson(input);
+  } catch {
+    return JSON.stringify(input);
+  }
 }

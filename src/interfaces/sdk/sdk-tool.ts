@@ -12,6 +12,7 @@ import {
   type ConvertedInput,
 } from '../../runtime/effects/convert-schema.js';
 import { printableText, weakenSchema } from '../../runtime/effects/weaken-schema.js';
+import { createLruMap } from '../../system/lru-map.js';
 
 /** What the policy of a service has to know about a tool, and no SDK says. */
 export interface ToolFacts {
@@ -63,17 +64,15 @@ const ANSWERED_MAX = 16_384;
 export class WaitingCalls {
   readonly #options = new Map<string, unknown[]>();
   readonly #executing = new Set<string>();
-  readonly #answered = new Set<string>();
+  readonly #answered = createLruMap<true>(ANSWERED_MAX);
 
   /** Whether the output of a call was returned in this process. */
   isAnswered(name: string): boolean {
-    return this.#answered.has(name);
+    return this.#answered.get(name) === true;
   }
 
   noteAnswered(name: string): void {
-    this.#answered.add(name);
-    const [oldest] = this.#answered;
-    if (this.#answered.size > ANSWERED_MAX && oldest !== undefined) this.#answered.delete(oldest);
+    this.#answered.set(name, true);
   }
 
   /** @returns false if a call of this name is being executed */

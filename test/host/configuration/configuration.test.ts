@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { configurationKeys } from '../../../src/interfaces/cli/configuration/command-keys.js';
+import { configurationKeys } from '../../../src/interfaces/cli/configuration/read-configuration.js';
 import { COMMANDS } from '../../../src/interfaces/cli/turnpike-command.js';
 import { toYaml } from '../../../src/core/policy/files/strict-yaml.js';
 import { mergeConfiguration } from '../../../src/host/configuration/configuration.js';

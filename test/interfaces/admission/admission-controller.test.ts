@@ -1,6 +1,6 @@
-// The promises and timers of the admission controller, with a test clock.
+// The promises and timers of the admission controller, and failed authentications, with a test clock.
 
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import {
   AdmissionController,
   type PendingAdmission,
@@ -123,4 +123,44 @@ test('charges each slice of a read to its token, and of a stream, which has no s
   work.end();
   expect(admit().currentDecision).toBeNull();
   expect(admit('two').currentDecision).not.toBeNull();
+});
+
+describe('failed authentications', () => {
+  const failing = (limits: AdmissionOptions) => {
+    const { clock, controller } = controlled(limits);
+    /** Whether each of these failures is over the limit. The clock advances by a millisecond with each. */
+    const fail = (...addresses: readonly string[]): readonly boolean[] =>
+      addresses.map((address) => controller.recordFailure(address) > 0);
+    /** So many different addresses. */
+    const flood = (from: number, to: number): void => {
+      for (let n = from; n < to; n += 1) fail(`10.0.${n >> 8}.${n & 255}`);
+    };
+    return { clock, controller, fail, flood };
+  };
+  const ONCE = { failures: 1, failuresPerSecond: 0.001 };
+
+  test('are limited for an address at once, and then per second; a long pause adds no more than the limit', () => {
+    const { clock, controller, fail } = failing({ failures: 3, failuresPerSecond: 1 });
+    const address = '192.0.2.1';
+    expect(fail(address, address, address, address)).toEqual([false, false, false, true]);
+    expect(controller.recordFailure(address)).toBeGreaterThan(980);
+    clock.advance(1_000);
+    expect(fail(address, address, '192.0.2.2')).toEqual([false, true, false]);
+    clock.advance(3_600_000);
+    expect(fail(address, address, address, address)).toEqual([false, false, false, true]);
+  });
+
+  test('count for one IPv6 network as for one address, and for an IPv4 address in every notation', () => {
+    const { fail } = failing(ONCE);
+    expect(fail('2001:db8::1', '2001:db8:0:0:1::9', '2001:db8:1::1')).toEqual([false, true, false]);
+    expect(fail('::ffff:192.0.2.1', '192.0.2.1')).toEqual([false, true]);
+  });
+
+  test('beyond the limit of addresses, forgets those that failed longest ago, whenever they first failed', () => {
+    const { fail, flood } = failing(ONCE);
+    flood(0, 1_000);
+    expect(fail('10.0.0.0')).toEqual([true]);
+    flood(1_000, 5_000);
+    expect(fail('10.0.0.0', '10.0.0.1', '10.0.19.135')).toEqual([true, false, true]);
+  });
 });

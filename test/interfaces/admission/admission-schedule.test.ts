@@ -8,9 +8,12 @@ import {
   type AdmissionLimits,
   type AdmissionOptions,
 } from '../../../src/interfaces/admission/admission-limits.js';
-import type { ScheduledRequest, WorkDemand } from '../../../src/interfaces/admission/scheduled-request.js';
 import { sized } from '../../fixtures/campaign.js';
-import { AdmissionSchedule } from '../../../src/interfaces/admission/admission-schedule.js';
+import {
+  AdmissionSchedule,
+  type ScheduledRequest,
+  type WorkDemand,
+} from '../../../src/interfaces/admission/admission-schedule.js';
 
 const connections = Array.from({ length: 64 }, () => ({}));
 const demand = (over: Partial<WorkDemand> & { readonly over?: number } = {}): WorkDemand => {

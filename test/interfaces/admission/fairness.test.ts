@@ -1,17 +1,15 @@
-// The fairness of the schedule: what it charges, whom it serves first, and what it stores per token.
+// The fairness of the schedule: what it charges, whom it serves first, how many may wait, and what it stores per token.
 
 import { describe, expect, test } from '@jest/globals';
 import { BulkTimeShare } from '../../../src/interfaces/admission/bulk-time-share.js';
-import { CostBucket } from '../../../src/interfaces/admission/cost-bucket.js';
-import { AuthenticationFailures } from '../../../src/interfaces/admission/authentication-failures.js';
 import {
+  DEFAULT_LIMITS,
   resolveAdmissionLimits,
+  WORK_KINDS,
   type AdmissionOptions,
   type WorkKind,
 } from '../../../src/interfaces/admission/admission-limits.js';
-import type { ScheduledRequest } from '../../../src/interfaces/admission/scheduled-request.js';
-import { AdmissionSchedule } from '../../../src/interfaces/admission/admission-schedule.js';
-import { TokenShares } from '../../../src/interfaces/admission/token-shares.js';
+import { AdmissionSchedule, type ScheduledRequest } from '../../../src/interfaces/admission/admission-schedule.js';
 
 const ONE_READ = { read: { running: 1, runningPerToken: 1, queueMs: 1_000, cost: 1 } } as const;
 
@@ -67,13 +65,6 @@ describe('A4: charges', () => {
     for (const one of [first, first, refused]) schedule.leave(one, 0);
     expect([enter().state, enter().state]).toEqual(['running', 'refused']);
     expect(schedule.counts).toMatchObject({ running: 2, waiting: 0 });
-  });
-
-  test('no bucket exceeds its burst, however long it is unused', () => {
-    const bucket = new CostBucket(100, 50, 0);
-    expect([bucket.balance(0), bucket.balance(3_600_000)]).toEqual([50, 50]);
-    bucket.spend(60, 3_600_000);
-    expect([bucket.balance(3_600_000), bucket.waitFor(0, 3_600_000), bucket.balance(3_600_100)]).toEqual([-10, 100, 0]);
   });
 });
 
@@ -137,22 +128,68 @@ describe('A5: while a modest token works', () => {
   });
 });
 
-describe('stored tokens and addresses', () => {
-  test('tokens without a request are limited; one with a request is never evicted', () => {
-    const shares = new TokenShares(resolveAdmissionLimits());
-    const [busy, idle] = [shares.get('busy', 0), shares.get('idle', 0)];
-    busy.outstanding.read = 1;
-    for (let n = 0; n < 5_000; n += 1) shares.get(`token-${n}`, 0);
-    expect(shares.get('busy', 0)).toBe(busy);
-    expect(shares.get('idle', 0)).not.toBe(idle);
+test('tokens without a request are limited; one with a request is never evicted', () => {
+  const { schedule, enter } = scheduled({
+    costBurst: 10,
+    costPerSecond: 1,
+    kinds: { read: { running: 8, runningPerToken: 1, queueMs: 1_000, cost: 1 } },
+  });
+  enter('busy', 'read');
+  const idle = enter('idle', 'task');
+  schedule.charge(idle, 50_000, 0);
+  schedule.leave(idle, 0);
+  const inDebt = enter('idle', 'task');
+  expect(inDebt.state).toBe('queued');
+  schedule.leave(inDebt, 0);
+  for (let n = 0; n < 5_000; n += 1) schedule.leave(enter(`token-${n}`, 'live'), 0);
+  // An evicted token is in debt no longer, and has no running read.
+  const later = 10_000;
+  expect([enter('busy', 'read', later).state, enter('idle', 'task', later).state]).toEqual(['queued', 'running']);
+});
+
+/** One read runs, and the others wait. */
+function waiting(options: AdmissionOptions) {
+  const { schedule, enter } = scheduled({ kinds: ONE_READ, ...options });
+  return { schedule, enter: (token: string, now = 0): ScheduledRequest => enter(token, 'read', now) };
+}
+
+const states = (requests: readonly ScheduledRequest[]): readonly string[] => requests.map(({ state }) => state);
+
+describe('A3: the queue is bounded', () => {
+  test('at the limit of a token the next request is refused at once, and another token still waits', () => {
+    const { schedule, enter } = waiting({ queuedPerToken: 2 });
+    const mine = [enter('one'), enter('one'), enter('one'), enter('one')];
+    expect(states(mine)).toEqual(['running', 'queued', 'queued', 'refused']);
+    expect(mine[3]?.refusal).toMatchObject({ cause: 'token' });
+    expect(enter('two').state).toBe('queued');
+    expect(schedule.waiting).toBe(3);
+    // A request that leaves makes room for one.
+    schedule.leave(mine[1]!, 1);
+    expect([enter('one', 1).state, enter('one', 1).state]).toEqual(['queued', 'refused']);
   });
 
-  test('keeps the addresses that failed last, whenever they first failed', () => {
-    const failures = new AuthenticationFailures({ failures: 1, failuresPerSecond: 0.001 });
-    failures.record('192.0.2.1', 0);
-    for (let n = 0; n < 4_000; n += 1) failures.record(`10.0.${n >> 8}.${n & 255}`, 0);
-    expect(failures.record('192.0.2.1', 0)).toBeGreaterThan(0);
-    for (let n = 0; n < 1_000; n += 1) failures.record(`10.1.${n >> 8}.${n & 255}`, 0);
-    expect(failures.record('192.0.2.1', 0)).toBeGreaterThan(0);
+  test('at the limit of all tokens the next request is refused as overload, whatever its token', () => {
+    const { schedule, enter } = waiting({ queued: 3 });
+    const all = ['one', 'two', 'three', 'four', 'five'].map((token) => enter(token));
+    expect(states(all)).toEqual(['running', 'queued', 'queued', 'queued', 'refused']);
+    expect(all[4]?.refusal).toMatchObject({ cause: 'service' });
+    expect(schedule.counts).toMatchObject({ waiting: 3, refused: { service: 1, token: 0 } });
   });
+
+  test('a refused request counts neither for its connection nor for its token', () => {
+    const { schedule, enter } = waiting({ queuedPerToken: 1, connectionsPerToken: 3 });
+    const first = enter('one');
+    enter('one');
+    for (let n = 0; n < 10; n += 1) expect(enter('one').refusal).toMatchObject({ cause: 'token' });
+    schedule.leave(first, 1);
+    expect(schedule.next(1)?.state).toBe('running');
+    expect(enter('one', 1).state).toBe('queued');
+  });
+});
+
+test.each(WORK_KINDS)('an operator can set single limits of %s and keep the other defaults', (kind) => {
+  const { kinds, ...rest } = resolveAdmissionLimits({ kinds: { [kind]: { queueMs: 7 } }, queued: 9 });
+  const { kinds: defaults, ...others } = DEFAULT_LIMITS;
+  expect(kinds).toEqual({ ...defaults, [kind]: { ...defaults[kind], queueMs: 7 } });
+  expect(rest).toEqual({ ...others, queued: 9 });
 });

@@ -275,38 +275,6 @@ describe('help', () => {
     expect(await turnpike(tempFolder(), ['--help'])).toMatchObject({ code: 0, stdout });
   });
 
-  test.each(COMMANDS.map(({ name }) => [name]))(
-    '%s has help with all its options, in lines that fit a screen',
-    async (name) => {
-      const { code, stdout } = await turnpike(tempFolder(), ['help', ...name.split(' ')]);
-      expect(code).toBe(0);
-      for (const option of COMMANDS.find((command) => command.name === name)!.options)
-        expect(stdout).toContain(`--${option.name}`);
-      expect(Math.max(...linesOf(stdout).map(({ length }) => length))).toBeLessThanOrEqual(120);
-      expect(await turnpike(tempFolder(), [...name.split(' '), '--help'])).toMatchObject({ code: 0, stdout });
-    },
-  );
-
-  test.each(
-    COMMANDS.filter(({ options }) => options.some(({ required }) => required === true)).map(({ name }) => [name]),
-  )('%s marks the options that it requires, and names the one that is missing', async (name) => {
-    const { options, operands } = COMMANDS.find((command) => command.name === name)!;
-    const required = options.filter((option) => option.required === true);
-    const { stdout } = await turnpike(tempFolder(), ['help', ...name.split(' ')]);
-    for (const { name: option } of options) {
-      const isRequired = required.some((one) => one.name === option);
-      expect(new RegExp(`^  --${option}\\b.*\\(required\\)$`, 'm').test(stdout)).toBe(isRequired);
-    }
-    for (const { name: missing } of required) {
-      const given = required.filter((one) => one.name !== missing).flatMap((one) => [`--${one.name}`, 'given']);
-      const words = [...name.split(' '), ...Array.from({ length: operands.min }, () => 'x'), ...given];
-      expect(await turnpike(tempFolder(), words)).toMatchObject({
-        code: 2,
-        stderr: expect.stringContaining(`--${missing} is missing`),
-      });
-    }
-  });
-
   test('version prints the version of the package', async () => {
     const { version } = json(readFileSync('package.json', 'utf8')) as { version: string };
     expect(await turnpike(tempFolder(), ['--version'])).toMatchObject({ code: 0, stdout: `turnpike ${version}\n` });

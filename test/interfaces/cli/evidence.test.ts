@@ -1,6 +1,6 @@
 // Evidence bundles: one file that a third party verifies without the home directory.
 
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { copyFileSync, cpSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type {
@@ -9,23 +9,37 @@ import type {
   SignedStatement,
 } from '../../../src/core/contract/evidence/evidence.js';
 import { shippedContract } from '../../../src/runtime/shipped-contract.js';
-import { finish, initialised, linesOf, read, tempFolder, think, turnpike, write, type Said } from './fake-io.js';
+import {
+  finish,
+  initialised,
+  linesOf,
+  ownLedger,
+  read,
+  tempFolder,
+  think,
+  turnpike,
+  write,
+  type Said,
+} from './fake-io.js';
 
 let folder: string;
 let away: string;
 let key: string;
 const there = (...argv: string[]): Promise<Said> => turnpike(away, argv);
 
-/** A ledger in one file, in an otherwise empty folder. */
-beforeEach(async () => {
+beforeAll(async () => {
   folder = await initialised();
-  away = tempFolder();
   const stdin = [write('/sandbox/a.txt', 'a'), write('/sandbox/a.sh', 'x'), read('/sandbox/a.txt'), think(), finish()];
   for (let runs = 0; runs < 2; runs += 1) await turnpike(folder, ['run', '-'], { stdin: stdin.join('\n') });
   const said = await turnpike(folder, ['ledger', 'export', 'bundle']);
   expect(said).toMatchObject({ code: 0, stderr: '' });
-  copyFileSync(join(folder, 'bundle'), join(away, 'bundle'));
   key = readFileSync(join(folder, '.turnpike/keys/ledger.vkey'), 'utf8').trim();
+});
+
+/** The ledger in one file, in an otherwise empty folder. */
+beforeEach(() => {
+  away = tempFolder();
+  copyFileSync(join(folder, 'bundle'), join(away, 'bundle'));
 });
 
 const lines = (): string[] => linesOf(readFileSync(join(away, 'bundle'), 'utf8'));
@@ -123,7 +137,7 @@ describe('a changed bundle', () => {
   });
 
   test('and one of another ledger are rejected with the key', async () => {
-    const other = await initialised();
+    const other = await ownLedger();
     const stranger = readFileSync(join(other, '.turnpike/keys/ledger.vkey'), 'utf8').trim();
     const { code, stderr } = await there('ledger', 'verify', 'bundle', '--key', stranger);
     expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('not signed by this key') });

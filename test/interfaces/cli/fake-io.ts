@@ -1,13 +1,13 @@
 // Runs the command in this process, with streams in place of a terminal, and captures its output.
 
-import { writeFileSync } from 'node:fs';
+import { chmodSync, constants, cpSync, lstatSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough, Readable, Writable } from 'node:stream';
 import type { ExitCode } from '../../../src/interfaces/cli/command.js';
 import { Output, type Io } from '../../../src/interfaces/cli/io.js';
 import { createProgress, type ProgressBarParts } from '../../../src/interfaces/cli/progress-bar.js';
 import { turnpikeCommand } from '../../../src/interfaces/cli/turnpike-command.js';
-import { tempFolder } from '../../fixtures/temp-folder.js';
+import { suiteFolder, tempFolder } from '../../fixtures/temp-folder.js';
 
 export { tempFolder } from '../../fixtures/temp-folder.js';
 
@@ -99,12 +99,34 @@ function stdinOf(input: Readable | string | Uint8Array): Readable {
   return stream;
 }
 
-/** A folder in which `turnpike init` was run, with the policy of the contract. */
-export async function initialised(): Promise<string> {
+/** A folder in which `turnpike init` was run, with the policy of the contract, and a key of its own. */
+export async function ownLedger(): Promise<string> {
   const folder = tempFolder();
   const { code, stderr } = await turnpike(folder, ['init', '--template', 'reference']);
   if (code !== 0) throw new Error(stderr);
   return folder;
+}
+
+/** Copies a folder, with the modes of its folders: since Node 22 `cpSync` gives them new ones. */
+export function copyOf(folder: string): string {
+  const copy = tempFolder();
+  cpSync(folder, copy, { recursive: true });
+  for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
+    const { mode } = lstatSync(join(folder, name));
+    if ((mode & constants.S_IFMT) === constants.S_IFDIR) chmodSync(join(copy, name), mode & 0o777);
+  }
+  return copy;
+}
+
+/** What the copies of a suite are made of. */
+let model: { readonly suite: string; readonly folder: Promise<string> } | null = null;
+
+/** A copy of the one folder of its suite in which `turnpike init` was run: all have the same key. */
+export async function initialised(): Promise<string> {
+  // Suites of one process share this module, and the folders of each are removed at its end.
+  const suite = suiteFolder('model');
+  if (model?.suite !== suite) model = { suite, folder: ownLedger() };
+  return copyOf(await model.folder);
 }
 
 let count = 0;

@@ -1,6 +1,6 @@
 // Checkpoints and proofs of the command, for an auditor who does not trust the operator.
 
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { copyFileSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,7 +8,19 @@ import { headFile } from '../../../src/stores/ledger/head-file.js';
 import { homePaths, openHead, openHome } from '../../../src/home/home.js';
 import { generateLedgerKey } from '../../../src/home/ledger-key.js';
 import { openTurnpike } from '../../../src/host/turnpike.js';
-import { finish, initialised, linesOf, put, tempFolder, think, turnpike, write, type Said } from './fake-io.js';
+import {
+  copyOf,
+  finish,
+  initialised,
+  linesOf,
+  ownLedger,
+  put,
+  tempFolder,
+  think,
+  turnpike,
+  write,
+  type Said,
+} from './fake-io.js';
 
 let folder: string;
 const at = (name: string): string => join(folder, name);
@@ -19,9 +31,14 @@ const work = async (): Promise<void> => {
   expect(await turnpike(folder, ['run', '-'], { stdin })).toMatchObject({ code: 0 });
 };
 
-beforeEach(async () => {
+let model: string;
+beforeAll(async () => {
   folder = await initialised();
   await work();
+  model = folder;
+});
+beforeEach(() => {
+  folder = copyOf(model);
 });
 
 describe('the key of a ledger', () => {
@@ -113,7 +130,7 @@ describe('ledger prove and check-proof', () => {
     }
     put(folder, 'proof', text);
     expect(await check()).toMatchObject({ code: 0 });
-    const stranger = await initialised();
+    const stranger = await ownLedger();
     const key = readFileSync(join(stranger, '.turnpike/keys/ledger.vkey'), 'utf8').trim();
     const { code, stdout } = await look('ledger', 'check-proof', 'proof', '--key', key);
     expect({ code, stdout }).toEqual({ code: 1, stdout: 'not proved: its checkpoint is not signed by this key\n' });
@@ -188,7 +205,7 @@ describe('ledger prove and check-proof', () => {
 
 describe('D15: the head file', () => {
   test('is a signed checkpoint, accepted only with the signature of this ledger', async () => {
-    const stranger = await initialised();
+    const stranger = await ownLedger();
     const foreign = readFileSync(join(stranger, '.turnpike/ledger.head'));
     const own = readFileSync(home('ledger.head'));
     writeFileSync(home('ledger.head'), foreign);

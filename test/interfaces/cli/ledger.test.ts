@@ -1,11 +1,12 @@
 // The read-only commands: runs, replay, ledger verify.
 
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
 import { rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import {
+  copyOf,
   finish,
   initialised,
   jsonLines,
@@ -24,13 +25,18 @@ interface Record_ {
   readonly status: string;
 }
 
+let model: string;
 let folder: string;
 let root: string;
-beforeEach(async () => {
+beforeAll(async () => {
   folder = await initialised();
   const input = [write('/sandbox/a.txt', 'a'), write('/sandbox/a.sh', 'x'), read('/sandbox/a.txt'), finish()];
   await turnpike(folder, ['run', '-'], { stdin: input.join('\n') });
   root = jsonLines<Record_>((await turnpike(folder, ['runs', '--json'])).stdout)[0]!.run_id;
+  model = folder;
+});
+beforeEach(() => {
+  folder = copyOf(model);
 });
 
 const look = (...argv: string[]): Promise<Said> => turnpike(folder, argv);

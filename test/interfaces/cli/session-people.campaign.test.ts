@@ -168,15 +168,12 @@ describe('the choice of the session', () => {
     ['an attempt that is none', ['ack', 'x\u001b[2J', 'pass']],
     ['another decision', ['ack', 'ses_abc-g1', 'maybe']],
     ['no reason', ['end']],
-    ['another reason', ['end', '--reason', 'because']],
     ['a detail without end', ['end', '--reason', 'testing', '--detail', 'x'.repeat(401)]],
     ['a pause with a note that is too long', ['pause', '--reason', 'x'.repeat(401)]],
-    ['another role', ['pause', '--role', 'root']],
     ['an invalid percentage', ['next', '--context', '101']],
+    ['yes and no', ['start', 'plain.json', '--waivers', '--no-waivers']],
     ['an unknown limit', ['start', 'plain.json', '--limit', 'toString=1']],
     ['a limit given twice', ['start', 'plain.json', '--limit', 'max_skips=1', '--limit', 'max_skips=2']],
-    ['yes and no', ['start', 'plain.json', '--waivers', '--no-waivers']],
-    ['another posture', ['start', 'plain.json', '--posture', 'asleep']],
   ])('%s is wrong usage, and nothing is asked', async (_what, argv) => {
     const { code, stdout, stderr } = await turnpike(folder, ['session', ...argv]);
     expect({ code, stdout, stderr }).toEqual({

@@ -12,7 +12,7 @@ import { systemClock } from '../../../src/system/system-clock.js';
 import { winstonLog } from '../../../src/system/winston-log.js';
 import type { TokenRecord } from '../../../src/core/contract/token.js';
 import type { Log } from '../../../src/engine/ports/log.js';
-import { ROUTES } from '../../../src/interfaces/http/routes/routes.js';
+import { ROUTES } from '../../../src/interfaces/http/routes/system-routes.js';
 import { turnpikeHttp, type TurnpikeHttpOptions } from '../../../src/interfaces/http/turnpike-http.js';
 import { Bench } from '../../fixtures/bench.js';
 import { freePort } from '../../fixtures/free-port.js';

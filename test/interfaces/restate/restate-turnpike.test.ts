@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { exchangeFolder, type RestateTurnpike } from '../../../src/interfaces/restate/index.js';
 import type { ContentReference } from '../../../src/interfaces/restate/restate-messages.js';
-import { toRestateError } from '../../../src/interfaces/restate/restate-errors.js';
+import { toRestateError } from '../../../src/interfaces/restate/turnpike-service.js';
 import { cancelRun, keyOf, submitStep } from '../../../src/interfaces/restate/restate-turnpike.js';
 import { sha256 } from '../../../src/core/contract/hash.js';
 import { memoryStore, openTurnpike, RunError, type Turnpike } from '../../../src/index.js';

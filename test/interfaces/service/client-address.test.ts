@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { IncomingMessage } from 'node:http';
-import { clientAddressFinder } from '../../../src/interfaces/service/client-address.js';
+import { clientAddressFinder } from '../../../src/interfaces/service/request-admission.js';
 
 const requestFrom = (remoteAddress: string, forwarded?: string | string[]) =>
   ({

@@ -5,7 +5,7 @@ import Type from 'typebox';
 import { ActionFailedError } from '../../../src/core/errors.js';
 import type { AgentRun } from '../../../src/runtime/agents/agent-run.js';
 import { defineTool } from '../../../src/runtime/effects/define-effects.js';
-import { listStepContents } from '../../../src/interfaces/http/routes/step-contents.js';
+import { listStepContents } from '../../../src/interfaces/http/routes/ledger-audit.js';
 import { homeInspectorSource } from '../../../src/interfaces/inspector/ledger-inspector-source.js';
 import type { InspectorSource } from '../../../src/interfaces/inspector/inspector-source.js';
 import { turnpike as command } from '../cli/fake-io.js';

@@ -8,7 +8,7 @@ import { COMMANDS } from '../../../src/interfaces/cli/turnpike-command.js';
 import { isJsonObject } from '../../../src/core/contract/json.js';
 import { defineTool } from '../../../src/runtime/effects/define-effects.js';
 import { openTurnpike } from '../../../src/host/turnpike.js';
-import { ROUTES } from '../../../src/interfaces/http/routes/routes.js';
+import { ROUTES } from '../../../src/interfaces/http/routes/system-routes.js';
 import { initialised, line, turnpike } from '../cli/fake-io.js';
 import { Canaries } from '../../fixtures/canaries.js';
 import { CASE_AGENT, service, serviceEdit } from '../../fixtures/service.js';

@@ -118,7 +118,6 @@ const OTHERS: Readonly<Record<string, string>> = {
   'src/sandbox/files/sandbox-actions.ts': 'the sandbox has its own rules (decision 0007)',
   'src/sandbox/files/sandbox-walk.ts': 'the sandbox has its own rules (decision 0007)',
   'src/interfaces/cli/demo.ts': 'files of this package',
-  'src/interfaces/cli/create-contract.ts': 'files of this package',
   'src/stores/postgres/postgres-schema.ts': 'files of this package',
   'src/system/package-version.ts': 'files of this package',
   'src/features/hooks/install/inspect-client.ts': 'files of this package',

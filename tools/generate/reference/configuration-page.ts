@@ -1,7 +1,7 @@
 // docs/reference/configuration.md and turnpike.schema.json: every key of turnpike.yaml.
 
 import type { JsonObject } from '../../../src/core/contract/json.js';
-import { configurationKeys } from '../../../src/interfaces/cli/configuration/command-keys.js';
+import { configurationKeys } from '../../../src/interfaces/cli/configuration/read-configuration.js';
 import { COMMANDS } from '../../../src/interfaces/cli/turnpike-command.js';
 import {
   describeType,

@@ -1,7 +1,7 @@
 // docs/reference/http-api.md: every operation of the OpenAPI document that the service serves.
 
 import { openApiDocument } from '../../../src/interfaces/http/routes/openapi-document.js';
-import { ROUTES } from '../../../src/interfaces/http/routes/routes.js';
+import { ROUTES } from '../../../src/interfaces/http/routes/system-routes.js';
 import { code, fieldsOf, limitsText, markdownTable, typeText, type SchemaNode } from './schema-fields.js';
 
 type Content = Readonly<Record<string, { readonly schema?: SchemaNode }>>;

@@ -4,11 +4,14 @@ import { systemClock } from '../../../system/system-clock.js';
 import { backupHome, type BackupReport } from '../backup-home.js';
 import { readPackageVersion } from '../../../system/package-version.js';
 import {
+  defineCommand,
+  NO_OPERANDS,
+  type ArgumentsOf,
   type CliCommand,
   type CommandArguments,
-  type ExitCode,
-  NO_OPERANDS,
   type CommandGroup,
+  type CommandOption,
+  type ExitCode,
 } from '../../../interfaces/cli/command.js';
 import { exitOneIfTampered } from '../../../interfaces/cli/exit-code.js';
 import type { Io } from '../../../interfaces/cli/io.js';
@@ -27,13 +30,8 @@ import { printVerdict, VERDICT_EXIT_CODES } from '../../../interfaces/cli/comman
 import { nameInLedger } from '../../../core/contract/entry-name.js';
 import { policySource } from '../../../home/policy/home-policy.js';
 import { restoreHome, type RestoreReport } from '../restore-home.js';
-import { commandUsageError } from '../../../interfaces/cli/arguments.js';
-import {
-  PERSON_OPTIONS,
-  requireOption,
-  OPERATOR_OPTIONS,
-  parseOperator,
-} from '../../../interfaces/cli/options/person-options.js';
+import { PATH_TYPE } from '../../../interfaces/cli/option-types.js';
+import { OPERATOR_OPTIONS, operatorOf, PERSON_OPTIONS } from '../../../interfaces/cli/options/person-options.js';
 import { acknowledgeRestores, openEngine, unconfirmedGrants } from '../record-restore.js';
 import { openHead, openHome, type HomePaths, type HomeStores } from '../../../home/home.js';
 import { lockFolder } from '../../../stores/sqlite/writer-lock.js';
@@ -52,18 +50,20 @@ import { omitUndefined } from '../../../core/omit-undefined.js';
 import { resolveLocation, type LedgerLocation } from '../../../home/ledger-location.js';
 import { refuseTrackedKeys } from '../../../home/tracked-keys.js';
 
+const BACKUP_OPTIONS = [
+  { name: 'with-keys', help: 'include the keys: a reader of the backup can then read all content' },
+  { name: 'no-sandbox', help: 'do not include the files of the sandbox' },
+  { name: 'no-replay', help: 'verify the backup without replaying the state machines' },
+  STORE_OPTION,
+] as const satisfies readonly CommandOption[];
+
 /** `turnpike backup`: copies a ledger that may be in use, and verifies the copy. */
-const backup: CliCommand = {
+const backup: CliCommand = defineCommand({
   name: 'backup',
   access: 'write',
   summary: 'Back up the ledger, also while it is served, and verify the backup',
   operands: { usage: 'DIR', min: 1, max: 1 },
-  options: [
-    { name: 'with-keys', help: 'include the keys: a reader of the backup can then read all content' },
-    { name: 'no-sandbox', help: 'do not include the files of the sandbox' },
-    { name: 'no-replay', help: 'verify the backup without replaying the state machines' },
-    STORE_OPTION,
-  ],
+  options: BACKUP_OPTIONS,
   notes: [
     'DIR must be missing or empty, or have an unfinished backup, which starts over. The command reads one moment of the',
     'ledger while another process may write it; that process does not wait. The manifest is written last, so a backup',
@@ -71,9 +71,10 @@ const backup: CliCommand = {
     'Exits as `ledger verify` does. `turnpike restore` restores it.',
   ],
   run: (args, io) => exitOneIfTampered(io, () => backUp(args, io)),
-};
+});
 
-async function backUp(args: CommandArguments, io: Io): Promise<ExitCode> {
+async function backUp(args: ArgumentsOf<typeof BACKUP_OPTIONS>, io: Io): Promise<ExitCode> {
+  const { withKeys, noSandbox, noReplay } = args.values;
   const paths = homeOf(args, io);
   const shared = findSharedHome(paths, args);
   const contract = findContractFolder(args, io);
@@ -81,9 +82,9 @@ async function backUp(args: CommandArguments, io: Io): Promise<ExitCode> {
     from: { paths, postgres: shared === null ? null : { url: shared.url, schema: shared.stored.schema } },
     to: resolve(io.cwd, args.operands[0] ?? ''),
     contract: contract.isChosen && existsSync(contract.path) ? contract.path : null,
-    keys: args.flag('with-keys'),
-    sandbox: !args.flag('no-sandbox'),
-    replay: !args.flag('no-replay'),
+    keys: withKeys,
+    sandbox: !noSandbox,
+    replay: !noReplay,
     madeBy: readPackageVersion(),
     progress: progressFor(args, io),
     madeAt: new Date(systemClock().now()).toISOString(),
@@ -109,7 +110,7 @@ async function printReport(
   io: Io,
 ): Promise<ExitCode> {
   const { verdict } = report;
-  if (args.flag('json')) {
+  if (args.values.json) {
     await io.stdout.write(jsonLine(report));
     return VERDICT_EXIT_CODES[verdict.verdict];
   }
@@ -118,30 +119,39 @@ async function printReport(
   return code;
 }
 
+const RESTORE_OPTIONS = [
+  PERSON_OPTIONS[0],
+  {
+    name: 'keys',
+    value: 'DIR',
+    type: PATH_TYPE,
+    help: 'the key folder of the ledger (default: the keys in the backup)',
+  },
+  {
+    name: 'erasures',
+    value: 'FILE',
+    type: PATH_TYPE,
+    help: 'the newest list of erasures (default with --keys: the one in that folder)',
+  },
+  { name: 'no-erasures', help: 'confirm: nothing was erased since the backup was made' },
+  {
+    name: 'head',
+    value: 'FILE',
+    type: PATH_TYPE,
+    multiple: true,
+    help: 'a head file or checkpoint of the lost ledger; may be repeated',
+  },
+  { name: 'no-sandbox', help: 'do not restore the files of the sandbox' },
+  { name: 'no-replay', help: 'verify the ledger without replaying the state machines' },
+] as const satisfies readonly CommandOption[];
+
 /** `turnpike restore`: makes a home from a backup, and records what was lost. */
-const restore: CliCommand = {
+const restore: CliCommand = defineCommand({
   name: 'restore',
   access: 'write',
   summary: 'Restore a backup into a new home directory; suspend execution until `restore acknowledge`',
   operands: { usage: 'DIR', min: 1, max: 1 },
-  options: [
-    ...PERSON_OPTIONS.filter(({ name }) => name === 'actor'),
-    { name: 'keys', value: 'DIR', help: 'the key folder of the ledger (default: the keys in the backup)' },
-    {
-      name: 'erasures',
-      value: 'FILE',
-      help: 'the newest list of erasures (default with --keys: the one in that folder)',
-    },
-    { name: 'no-erasures', help: 'confirm: nothing was erased since the backup was made' },
-    {
-      name: 'head',
-      value: 'FILE',
-      multiple: true,
-      help: 'a head file or checkpoint of the lost ledger; may be repeated',
-    },
-    { name: 'no-sandbox', help: 'do not restore the files of the sandbox' },
-    { name: 'no-replay', help: 'verify the ledger without replaying the state machines' },
-  ],
+  options: RESTORE_OPTIONS,
   notes: [
     'Refuses a backup that is unfinished or was changed. The home directory must be missing or empty. What the list of',
     'erasures names is erased again. The outcome of every unfinished effect becomes unknown, and an entry names what was',
@@ -149,24 +159,23 @@ const restore: CliCommand = {
     'so nothing is executed until an operator has run `turnpike restore acknowledge`. Exits as `ledger verify` does.',
   ],
   run: (args, io) => exitOneIfTampered(io, () => restoreBackup(args, io)),
-};
+});
 
-async function restoreBackup(args: CommandArguments, io: Io): Promise<ExitCode> {
-  const [keys, file] = [args.text('keys'), args.text('erasures')];
-  if (file !== undefined && args.flag('no-erasures'))
-    throw commandUsageError(restore, '--erasures and --no-erasures exclude each other');
+async function restoreBackup(args: ArgumentsOf<typeof RESTORE_OPTIONS>, io: Io): Promise<ExitCode> {
+  const { actor, keys = null, erasures: file, noErasures, head: heads, noSandbox, noReplay } = args.values;
+  if (file !== undefined && noErasures) throw args.usageError('--erasures and --no-erasures exclude each other');
   const registrations = await configuredRegistrations(args, io);
   const report = await restoreHome({
     backup: resolve(io.cwd, args.operands[0] ?? ''),
     home: homeOf(args, io).home,
-    keys: keys === undefined ? null : resolve(io.cwd, keys),
-    erasures: args.flag('no-erasures') ? 'none' : file === undefined ? null : { file: resolve(io.cwd, file) },
-    heads: args.list('head').map((head) => resolve(io.cwd, head)),
-    sandbox: !args.flag('no-sandbox'),
-    replay: !args.flag('no-replay'),
+    keys,
+    erasures: noErasures ? 'none' : file === undefined ? null : { file },
+    heads,
+    sandbox: !noSandbox,
+    replay: !noReplay,
     policies: policySource(findContractFolder(args, io).path),
     ...(registrations === null ? {} : { registrations }),
-    actor: requireOption(restore, args, 'actor'),
+    actor,
     log: io.log,
     progress: progressFor(args, io),
   });
@@ -201,11 +210,11 @@ function lostLine(kept: number, lost: RestoreReport['lost']): string {
 }
 
 /** `turnpike restore acknowledge`: lets a restored ledger execute effects again. */
-const restoreAcknowledge: CliCommand = {
+const restoreAcknowledge: CliCommand = defineCommand({
   name: 'restore acknowledge',
   access: 'write',
   summary: 'Acknowledge a restore: effects are executed again',
-  operands: { usage: '', min: 0, max: 0 },
+  operands: NO_OPERANDS,
   options: [
     ...OPERATOR_OPTIONS,
     { name: 'yes', help: 'confirm: the effects that may have happened after the backup were checked' },
@@ -222,10 +231,10 @@ const restoreAcknowledge: CliCommand = {
     'decides too: conditions of the action "restore", an approval for restore, and the lanes that list ledger.restore.',
   ],
   async run(args, io) {
-    const operator = parseOperator(restoreAcknowledge, args);
-    if (!args.flag('yes'))
-      throw commandUsageError(restoreAcknowledge, 'effects can happen a second time after this: confirm with --yes');
-    const confirmed = { approvals: [...args.list('approval')], counters: [...args.list('counter')] };
+    const { yes, approval, counter, json } = args.values;
+    const operator = operatorOf(args.values);
+    if (!yes) throw args.usageError('effects can happen a second time after this: confirm with --yes');
+    const confirmed = { approvals: [...approval], counters: [...counter] };
     const paths = homeOf(args, io);
     const shared = findSharedHome(paths, args);
     const ledger = await openLedger(paths, shared);
@@ -240,7 +249,7 @@ const restoreAcknowledge: CliCommand = {
         trees.length === 0
           ? 'no restore waits to be acknowledged'
           : `acknowledged, recorded in ${trees.join(', ')}: effects run again`;
-      await io.stdout.write(args.flag('json') ? jsonLine({ acknowledged: trees }) : `${escapeText(text)}\n`);
+      await io.stdout.write(json ? jsonLine({ acknowledged: trees }) : `${escapeText(text)}\n`);
       return 0;
     } finally {
       await engine.stop();
@@ -249,7 +258,7 @@ const restoreAcknowledge: CliCommand = {
       ledger.release();
     }
   },
-};
+});
 
 /** Policy decides first, whether the ledger may execute effects again. */
 async function acknowledge(
@@ -300,14 +309,18 @@ async function openLedger(paths: HomePaths, shared: SharedHome | null): Promise<
   }
 }
 
+const [OPERATOR, OPERATOR_ROLE, OPERATOR_LANE] = OPERATOR_OPTIONS;
+
 /** `turnpike failover accept`: goes on with a shared ledger that has lost entries. */
-const failoverAccept: CliCommand = {
+const failoverAccept: CliCommand = defineCommand({
   name: 'failover accept',
   access: 'write',
   summary: 'Accept that a failover has lost entries: record which, and suspend all effects',
   operands: NO_OPERANDS,
   options: [
-    ...OPERATOR_OPTIONS.filter(({ name }) => name !== 'approved'),
+    OPERATOR,
+    OPERATOR_ROLE,
+    OPERATOR_LANE,
     { name: 'yes', help: 'confirm: the lost entries are not in any other copy of the database' },
     STORE_OPTION,
     HEADS_OPTION,
@@ -320,9 +333,8 @@ const failoverAccept: CliCommand = {
     'restore is asked for at the acknowledgement: until the loss is recorded, no worker takes votes.',
   ],
   async run(args, io) {
-    const operator = parseOperator(failoverAccept, args);
-    if (!args.flag('yes'))
-      throw commandUsageError(failoverAccept, 'the ledger goes on without the lost entries: confirm with --yes');
+    const operator = operatorOf(args.values);
+    if (!args.values.yes) throw args.usageError('the ledger goes on without the lost entries: confirm with --yes');
     const paths = homeOf(args, io);
     const shared = findSharedHome(paths, args);
     if (shared === null) throw usageError(`${paths.home} does not name a database: only that can fail over`);
@@ -333,7 +345,7 @@ const failoverAccept: CliCommand = {
       try {
         const accepted = await acceptFailover({ store, paths, policies, operator, ids: nanoidIds(), log: io.log });
         const text = failoverLines(accepted).map((line) => `${escapeText(line)}\n`);
-        await io.stdout.write(args.flag('json') ? jsonLine(accepted) : text.join(''));
+        await io.stdout.write(args.values.json ? jsonLine(accepted) : text.join(''));
         return 0;
       } finally {
         await store.close();
@@ -342,7 +354,7 @@ const failoverAccept: CliCommand = {
       lock.release();
     }
   },
-};
+});
 
 function failoverLines({ kept, lost, lineage, tree_id, isNew, evidence }: AcceptedFailover): readonly string[] {
   const range = `entries ${nameInLedger(kept.size)} to ${nameInLedger(lost.size - 1)}`;
@@ -354,25 +366,27 @@ function failoverLines({ kept, lost, lineage, tree_id, isNew, evidence }: Accept
   ];
 }
 
-const FROM_OPTIONS: CliCommand['options'] = [
+const FROM_OPTIONS = [
   { name: 'from-home', value: 'DIR', help: 'with a URL as FROM: the folder of its keys, local state and sandbox' },
   { name: 'from-schema', value: 'NAME', help: 'with a URL as FROM: the schema of its tables (default turnpike)' },
-];
+] as const satisfies readonly CommandOption[];
+
+const COPY_OPTIONS = [
+  ...FROM_OPTIONS,
+  { name: 'to-home', value: 'DIR', help: 'with a URL as TO: the new folder for keys, local state and sandbox' },
+  { name: 'to-schema', value: 'NAME', help: 'with a URL as TO: the schema for its tables (default turnpike)' },
+  { name: 'no-sandbox', help: 'do not copy the files of the sandbox: move them yourself' },
+  { name: 'keep-source', help: 'leave FROM open for writing: for a copy that nothing will write to' },
+  { name: 'no-replay', help: 'verify the copy without replaying the state machines' },
+] as const satisfies readonly CommandOption[];
 
 /** `turnpike home copy`: copies a ledger between an SQLite home and PostgreSQL. */
-const homeCopy: CliCommand = {
+const homeCopy: CliCommand = defineCommand({
   name: 'home copy',
   access: 'write',
   summary: 'Copy a closed ledger with its keys and files to another store, and verify the copy',
   operands: { usage: 'FROM TO', min: 2, max: 2 },
-  options: [
-    ...FROM_OPTIONS,
-    { name: 'to-home', value: 'DIR', help: 'with a URL as TO: the new folder for keys, local state and sandbox' },
-    { name: 'to-schema', value: 'NAME', help: 'with a URL as TO: the schema for its tables (default turnpike)' },
-    { name: 'no-sandbox', help: 'do not copy the files of the sandbox: move them yourself' },
-    { name: 'keep-source', help: 'leave FROM open for writing: for a copy that nothing will write to' },
-    { name: 'no-replay', help: 'verify the copy without replaying the state machines' },
-  ],
+  options: COPY_OPTIONS,
   notes: [
     'FROM and TO are home directories or postgres:// URLs. No other process may have FROM open, and TO must be empty.',
     'The copy has the same entries, log, keys and tokens as FROM, so that proofs and evidence stay valid. Two ledgers that',
@@ -381,28 +395,32 @@ const homeCopy: CliCommand = {
     'starts over. Exits as `ledger verify` does.',
   ],
   run: (args, io) => exitOneIfTampered(io, () => copy(args, io)),
-};
+});
 
-async function copy(args: CommandArguments, io: Io): Promise<ExitCode> {
+async function copy(args: ArgumentsOf<typeof COPY_OPTIONS>, io: Io): Promise<ExitCode> {
+  const { fromHome, fromSchema, toHome, toSchema, noSandbox, noReplay, keepSource } = args.values;
   const [from = '', to = ''] = args.operands;
   const report = await copyHome({
-    from: await findLocation(from, args, 'from', io),
-    to: await findLocation(to, args, 'to', io),
-    sandbox: !args.flag('no-sandbox'),
-    replay: !args.flag('no-replay'),
-    keepSource: args.flag('keep-source'),
+    from: await findLocation(from, { home: fromHome, schema: fromSchema }, io),
+    to: await findLocation(to, { home: toHome, schema: toSchema }, io),
+    sandbox: !noSandbox,
+    replay: !noReplay,
+    keepSource,
     progress: progressFor(args, io),
   });
-  return printReport(report, copyLines(report, args.flag('keep-source')), args, io);
+  return printReport(report, copyLines(report, keepSource), args, io);
 }
 
 /**
  * The location of an operand, with the options `--from-home` and `--from-schema`, or those of the target.
  * @throws UsageError if a key of it is tracked by Git
  */
-async function findLocation(name: string, args: CommandArguments, end: 'from' | 'to', io: Io): Promise<LedgerLocation> {
-  const options = omitUndefined({ home: args.text(`${end}-home`), schema: args.text(`${end}-schema`) });
-  const location = resolveLocation(name, options, io.cwd);
+async function findLocation(
+  name: string,
+  place: Readonly<Record<'home' | 'schema', string | undefined>>,
+  io: Io,
+): Promise<LedgerLocation> {
+  const location = resolveLocation(name, omitUndefined(place), io.cwd);
   await refuseTrackedKeys(location.paths);
   return location;
 }
@@ -416,7 +434,7 @@ const copyLines = ({ from, to, entries, trees, verdict }: CopyReport, isKept: bo
       ];
 
 /** `turnpike home reopen`: lets a ledger be written again that was copied. */
-const homeReopen: CliCommand = {
+const homeReopen: CliCommand = defineCommand({
   name: 'home reopen',
   access: 'write',
   summary: 'Let a ledger be written again that was copied',
@@ -428,12 +446,13 @@ const homeReopen: CliCommand = {
   ],
   async run(args, io) {
     const [name = ''] = args.operands;
-    const copy = await reopenHome(await findLocation(name, args, 'from', io));
+    const { fromHome: home, fromSchema: schema, json } = args.values;
+    const copy = await reopenHome(await findLocation(name, { home, schema }, io));
     const text = copy === null ? `${name} was not copied` : `${name} is open again: never write to ${copy}`;
-    await io.stdout.write(args.flag('json') ? jsonLine({ reopened: copy !== null, copy }) : `${escapeText(text)}\n`);
+    await io.stdout.write(json ? jsonLine({ reopened: copy !== null, copy }) : `${escapeText(text)}\n`);
     return 0;
   },
-};
+});
 
 export const BACKUP_COMMANDS: readonly CommandGroup[] = [
   { title: 'services', commands: [failoverAccept, homeCopy, homeReopen] },

@@ -32,7 +32,7 @@ const exportVerify: CliCommand = {
     const tree = countBagReads(await openBagTree(resolve(io.cwd, name)), progressFor(args, io));
     try {
       const report = await verifyExportBag(tree, key);
-      if (args.flag('json')) await io.stdout.write(jsonLine(report));
+      if (args.values.json) await io.stdout.write(jsonLine(report));
       else await printReport(report, io);
       return exitCodeOf(report, key !== null);
     } finally {

@@ -7,7 +7,7 @@ import { withHomeAccess, type HomeAccess } from '../../../interfaces/cli/home-ac
 import type { Io } from '../../../interfaces/cli/io.js';
 import { integerType } from '../../../interfaces/cli/option-types.js';
 import { homeOf, withLedger } from '../../../interfaces/cli/options/folders.js';
-import { parsePerson, PERSON_OPTIONS } from '../../../interfaces/cli/options/person-options.js';
+import { PERSON_OPTIONS } from '../../../interfaces/cli/options/person-options.js';
 import { escapeText, jsonLine } from '../../../interfaces/cli/text/terminal.js';
 import { toEventRow } from '../../../interfaces/inspector/contract/event-row.js';
 import type { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
@@ -184,7 +184,7 @@ const noCallsText = (missing: readonly string[]): string =>
   missing.length === 0 ? 'no calls' : `no calls · not compared: ${missing.join('; ')}`;
 
 /** `turnpike agents reopen`: lets a session of a coding agent go on that policy has ended. */
-export const agentsReopen: CliCommand = {
+export const agentsReopen: CliCommand = defineCommand({
   name: 'agents reopen',
   access: 'write',
   summary: 'Let a session of a coding agent go on that was ended after too many denials',
@@ -195,13 +195,14 @@ export const agentsReopen: CliCommand = {
     'run tree, whose scope has your name; budgets and counts of denials start anew.',
   ],
   async run(args, io) {
-    const reopening = { run: args.operands[0] ?? '', ...parsePerson(agentsReopen, args) };
+    const { actor, role, json } = args.values;
+    const reopening = { run: args.operands[0] ?? '', actor, role };
     await withHomeAccess(args, io, (home) => reopenSession(home, reopening), { hooks: true });
     const text = `the session of ${reopening.run} goes on`;
-    await io.stdout.write(args.flag('json') ? jsonLine(reopening) : `${escapeText(text)}\n`);
+    await io.stdout.write(json ? jsonLine(reopening) : `${escapeText(text)}\n`);
     return 0;
   },
-};
+});
 
 /** @throws what `HookGate.reopen` throws; UsageError if the process decides no calls of coding agents */
 async function reopenSession({ turnpike, owner }: HomeAccess, reopening: HookReopening): Promise<void> {

@@ -13,7 +13,7 @@ import {
 import { withHomeAccess } from '../../../interfaces/cli/home-access.js';
 import { progressFor } from '../../../interfaces/cli/progress-bar.js';
 import type { Io } from '../../../interfaces/cli/io.js';
-import { readJsonFile, parseJsonArgument } from '../../../interfaces/cli/options/json-argument.js';
+import { readJsonFile, parseJsonArgument } from '../../../interfaces/cli/payloads.js';
 import { wordType, type OptionType } from '../../../interfaces/cli/option-types.js';
 import {
   reportHighRiskRun,

@@ -67,7 +67,7 @@ const sessionCheck: CliCommand = {
     );
     const { findings, spec } = readSpec(await readBeginning(name, SPEC_BYTES_MAX + 1, io), new Set(lanes.keys()));
     const file = name === '-' ? 'stdin' : name;
-    const json = args.flag('json');
+    const json = args.values.json;
     for (const finding of findings) {
       await io.stdout.write(json ? jsonLine({ file, ...finding }) : `${escapeText(findingLine(file, finding))}\n`);
     }
@@ -222,7 +222,7 @@ const sessionPrepare: CliCommand = defineCommand({
     return printSession(sessionPrepare, args, io, async (state) => {
       const task = findTaskDetails(state, task_id);
       if (task === null) return printAnswer(rejectionWithoutSession('NOT_FOUND', ['task']), args, io);
-      await io.stdout.write(args.flag('json') ? jsonLine(task) : taskText(task, createPainter(io.colours)));
+      await io.stdout.write(args.values.json ? jsonLine(task) : taskText(task, createPainter(io.colours)));
       return 0;
     });
   },
@@ -241,7 +241,7 @@ const sessionStatus: CliCommand = {
   ],
   run: async (args, io) =>
     printSession(sessionStatus, args, io, async (state) => {
-      if (args.flag('json')) return printAnswer(sessionAnswer(state), args, io);
+      if (args.values.json) return printAnswer(sessionAnswer(state), args, io);
       await io.stdout.write(
         sessionStatusText(state, toPresentSummary(state).effective_status, createPainter(io.colours)),
       );
@@ -264,7 +264,7 @@ const sessionList = defineCommand({
     const { active, spec } = args.values;
     const found = await listSessions({ active }, args, io);
     const sessions = found.map(toPresentSummary).filter(({ spec_id }) => spec === undefined || spec_id === spec);
-    if (args.flag('json')) for (const session of sessions) await io.stdout.write(jsonLine(session));
+    if (args.values.json) for (const session of sessions) await io.stdout.write(jsonLine(session));
     else await io.stdout.write(table(sessionRows(sessions), createPainter(io.colours)));
     if (sessions.length === 0) await io.stderr.writeLine('no sessions: `turnpike session start SPEC` starts one');
     return 0;
@@ -286,7 +286,7 @@ const sessionPackets: CliCommand = {
     printSession(sessionPackets, args, io, async (state) => {
       const packet = exitPacket(state, loopSignal(state, null), null);
       const lines = JSON.stringify(packet, null, 2).split('\n').map(escapeText);
-      await io.stdout.write(args.flag('json') ? jsonLine(packet) : `${lines.join('\n')}\n`);
+      await io.stdout.write(args.values.json ? jsonLine(packet) : `${lines.join('\n')}\n`);
       return 0;
     }),
 };

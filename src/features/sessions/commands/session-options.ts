@@ -22,7 +22,7 @@ import { withHomeAccess, type HomeAccess } from '../../../interfaces/cli/home-ac
 import type { Io } from '../../../interfaces/cli/io.js';
 import { PATH_TYPE, wordType, type OptionType } from '../../../interfaces/cli/option-types.js';
 import { withLedger } from '../../../interfaces/cli/options/folders.js';
-import { parseJsonArgument } from '../../../interfaces/cli/options/json-argument.js';
+import { parseJsonArgument } from '../../../interfaces/cli/payloads.js';
 import { readBeginning } from '../../../interfaces/cli/payloads.js';
 import { progressFor } from '../../../interfaces/cli/progress-bar.js';
 import { countText, createPainter, table } from '../../../interfaces/cli/text/terminal.js';
@@ -116,7 +116,7 @@ export const SESSION_TOOL_OPTIONS: ToolCommandOptions = {
     { name: 'specs', value: 'DIR', type: PATH_TYPE, help: 'a folder of specs for new sessions, named by their ids' },
     { name: 'inline-specs', help: 'accept specs in requests; danger: the commands in them are executed' },
   ],
-  parse(_command, args): AddedToolOptions {
+  parse(args): AddedToolOptions {
     // `serve` has not all of these options.
     const values = args.values as Partial<OptionValues<[...typeof MCP_OPTIONS, typeof POSTURE_OPTION]>>;
     const { specs, inlineSpecs = false, sessionRole: role, posture } = values;

@@ -5,23 +5,15 @@ import { omitUndefined } from '../../../core/omit-undefined.js';
 import type { StartSessionOptions } from '../sessions.js';
 import { parseScope } from '../../../interfaces/cli/agent-command.js';
 import { quoteArgument } from '../../../interfaces/cli/arguments.js';
-import {
-  defineCommand,
-  type ArgumentsOf,
-  type CommandArguments,
-  type CommandOption,
-} from '../../../interfaces/cli/command.js';
+import { defineCommand, toCamelCase, type ArgumentsOf, type CommandOption } from '../../../interfaces/cli/command.js';
 import { wordType } from '../../../interfaces/cli/option-types.js';
 import { withHomeAccess } from '../../../interfaces/cli/home-access.js';
 import { CASE_DEFAULT, CASE_HELP } from '../../../interfaces/cli/options/case-default.js';
 import { callerOf, callerOptions, readSpecFromStdin } from './session-options.js';
 import { printAnswer } from './session-text.js';
 
-type SwitchKey =
-  'enforceGates' | 'allowGateWaiver' | 'allowSkipped' | 'stopOnPhaseCompletion' | 'autoRetryFidelityGate';
-
 /** Settings that have a default in the posture and an option to override it. */
-const SWITCHES: readonly { readonly name: string; readonly key: SwitchKey; readonly help: string }[] = [
+const SWITCHES = [
   { name: 'stop-on-phase', key: 'stopOnPhaseCompletion', help: 'pause after each phase' },
   {
     name: 'enforce-gates',
@@ -35,7 +27,8 @@ const SWITCHES: readonly { readonly name: string; readonly key: SwitchKey; reado
     key: 'autoRetryFidelityGate',
     help: 'review a failed gate again after its findings were handled',
   },
-];
+] as const;
+type SwitchKey = (typeof SWITCHES)[number]['key'];
 
 const OPTIONS = [
   { name: 'case', value: 'ID', help: CASE_HELP },
@@ -60,7 +53,7 @@ const OPTIONS = [
   { name: 'limit', value: 'NAME=N', multiple: true, help: 'a limit of the session; may be repeated' },
   ...SWITCHES.flatMap(({ name, help }) => [
     { name, help },
-    { name: `no-${name}`, help: `the opposite of --${name}` },
+    { name: `no-${name}` as const, help: `the opposite of --${name}` },
   ]),
   {
     name: 'idempotency-key',
@@ -106,10 +99,10 @@ function parseStartOptions(args: ArgumentsOf<typeof OPTIONS>): Omit<StartSession
   };
 }
 
-function parseSwitches(args: CommandArguments): Partial<Record<SwitchKey, boolean>> {
+function parseSwitches({ values, usageError }: ArgumentsOf<typeof OPTIONS>): Partial<Record<SwitchKey, boolean>> {
   const set = SWITCHES.flatMap(({ name, key }) => {
-    const [on, off] = [args.flag(name), args.flag(`no-${name}`)];
-    if (on && off) throw args.usageError(`--${name} and --no-${name} contradict each other`);
+    const [on, off] = [values[toCamelCase(name)], values[toCamelCase(`no-${name}` as const)]];
+    if (on && off) throw usageError(`--${name} and --no-${name} contradict each other`);
     return on || off ? [[key, on] as const] : [];
   });
   return Object.fromEntries(set);

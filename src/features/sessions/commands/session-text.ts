@@ -33,7 +33,7 @@ const STATUS_COLOURS: Readonly<Record<SessionStatus, Colour>> = {
  * @returns 1 for a refusal
  */
 export async function printAnswer(answer: SessionAnswer, args: CommandArguments, io: Io): Promise<ExitCode> {
-  if (args.flag('json')) await io.stdout.write(jsonLine(answer));
+  if (args.values.json) await io.stdout.write(jsonLine(answer));
   else if (answer.success) await io.stdout.write(answerText(answer.data, createPainter(io.colours)));
   else for (const line of refusalLines(answer)) await io.stderr.writeLine(escapeText(line));
   return answer.success ? 0 : 1;

@@ -19,12 +19,11 @@ import {
 } from '../tools/session-tools.js';
 import { agentOf, type AgentIdentity } from '../../../interfaces/mcp/run-gateway.js';
 import { AGENT_DEFAULTS } from '../../../runtime/agents/caller-input.js';
-import { SessionSpecs } from '../../../interfaces/http/routes/ledger-audit.js';
+import { SessionSpecs, isWithheldByLane, type ContentLedger } from '../../../interfaces/http/routes/ledger-audit.js';
 import { RefusalError } from '../../../interfaces/service/problems.js';
 import { route, type RouteResponse, type Route } from '../../../interfaces/http/routes/route.js';
 import type { HttpService } from '../../../interfaces/http/http-service.js';
 import { jsonResponse } from '../../../interfaces/http/routes/route-shapes.js';
-import { isWithheldByLane, type ContentLedger } from '../../../interfaces/http/routes/step-contents.js';
 
 const SessionId = Type.String({ minLength: 1, maxLength: 160, pattern: '^[A-Za-z0-9_]+$' });
 const SessionParams = Type.Object({ session_id: SessionId }, closed);

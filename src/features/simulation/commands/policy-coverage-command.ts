@@ -13,9 +13,15 @@ import {
 import { exitOneIfTampered } from '../../../interfaces/cli/exit-code.js';
 import type { Io } from '../../../interfaces/cli/io.js';
 import { PATH_TYPE } from '../../../interfaces/cli/option-types.js';
-import { ARCHIVE_OPTION, joinWholeLog, withOpenArchives } from '../../../interfaces/cli/options/archive-options.js';
+import {
+  ARCHIVE_OPTION,
+  joinWholeLog,
+  withOpenArchives,
+  explainingFork,
+  readOwnCheckpoint,
+  writeProofFile,
+} from '../../../interfaces/cli/options/evidence-file.js';
 import { homeOf, withLedger, type OpenLedger } from '../../../interfaces/cli/options/folders.js';
-import { explainingFork, readOwnCheckpoint, writeProofFile } from '../../../interfaces/cli/options/own-checkpoint.js';
 import { coverageText } from '../../../interfaces/cli/text/coverage-text.js';
 import { createPainter, jsonLine } from '../../../interfaces/cli/text/terminal.js';
 

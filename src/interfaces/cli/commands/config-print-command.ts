@@ -6,8 +6,7 @@ import {
   type ConfigurationValue,
 } from '../../../host/configuration/configuration-key.js';
 import { defineCommand, NO_OPERANDS, type CliCommand } from '../command.js';
-import { configurationKeys } from '../configuration/command-keys.js';
-import { readConfiguration } from '../configuration/read-configuration.js';
+import { configurationKeys, readConfiguration } from '../configuration/read-configuration.js';
 import { displayPath } from '../options/folders.js';
 import type { Io } from '../io.js';
 import { escapeText, jsonLine, table } from '../text/terminal.js';

@@ -4,14 +4,8 @@ import { PIN_MANIFEST } from '../../../home/policy/manifest-policy-source.js';
 import { createHome, isVacant } from '../../../home/home.js';
 import { readPrivateLine } from '../../../stores/keys/key-file.js';
 import { generateLedgerKey } from '../../../home/ledger-key.js';
-import { createContract } from '../create-contract.js';
-import { PATH_TYPE } from '../option-types.js';
-import { importWithPackage } from '../import-with-package.js';
-import { defineCommand, NO_OPERANDS, type CliCommand, type ArgumentsOf, type CommandOption } from '../command.js';
-import { CONTRACT_DEFAULT, displayPath, HOME_DEFAULT, homeOf } from '../options/folders.js';
-import { SCHEMA_DEFAULT } from '../store/shared-home.js';
-import { type Io } from '../io.js';
 import {
+  createContract,
   NEXT_COMMANDS,
   TEMPLATE_DEFAULT,
   TEMPLATE_TYPE,
@@ -21,6 +15,11 @@ import {
   type ExamplePlaces,
   type TemplateName,
 } from '../templates.js';
+import { PATH_TYPE } from '../option-types.js';
+import { importWithPackage, SCHEMA_DEFAULT } from '../store/shared-home.js';
+import { defineCommand, NO_OPERANDS, type CliCommand, type ArgumentsOf, type CommandOption } from '../command.js';
+import { CONTRACT_DEFAULT, displayPath, HOME_DEFAULT, homeOf } from '../options/folders.js';
+import type { Io } from '../io.js';
 import { escapeLines, jsonLine } from '../text/terminal.js';
 
 const OPTIONS = [

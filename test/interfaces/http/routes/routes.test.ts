@@ -5,7 +5,7 @@ import { RIGHTS } from '../../../../src/core/contract/token.js';
 import { PROBLEMS, type ProblemCode } from '../../../../src/interfaces/service/problems.js';
 import { BODY_BYTES_MAX, STEP_BYTES_MAX } from '../../../../src/interfaces/http/http-plugin.js';
 import { BinaryBody, methodsOf, EmptyObject, type Route } from '../../../../src/interfaces/http/routes/route.js';
-import { ROUTES } from '../../../../src/interfaces/http/routes/routes.js';
+import { ROUTES } from '../../../../src/interfaces/http/routes/system-routes.js';
 import { rawRequest, type RawAnswer } from '../../service/raw-http.js';
 import { HttpBench } from '../http-harness.js';
 

@@ -12,11 +12,18 @@ import { defineCommand, NO_OPERANDS, type CliCommand, type CommandArguments, typ
 import { exitOneIfTampered } from '../../exit-code.js';
 import type { Io } from '../../io.js';
 import { PATH_TYPE } from '../../option-types.js';
-import { ARCHIVE_OPTION, joinWholeLog, withOpenArchives } from '../../options/archive-options.js';
+import {
+  ARCHIVE_OPTION,
+  joinWholeLog,
+  withOpenArchives,
+  KEY_OPTIONS,
+  readTrustedKey,
+  explainingFork,
+  readOwnCheckpoint,
+  writeProofFile,
+} from '../../options/evidence-file.js';
 import { ENTRY_NOTES, findLogIndex } from '../../options/entry-name-argument.js';
-import { KEY_OPTIONS, readTrustedKey } from '../../options/evidence-file.js';
 import { homeOf, withLedger, type OpenLedger } from '../../options/folders.js';
-import { explainingFork, readOwnCheckpoint, writeProofFile } from '../../options/own-checkpoint.js';
 import { coverageText } from '../../text/coverage-text.js';
 import { createPainter, escapeText, jsonLine } from '../../text/terminal.js';
 

@@ -7,8 +7,7 @@ import type {
 } from '../../../../core/ledger/verification/ledger-verdict.js';
 import { verifyEvidence } from '../../../../runtime/ledger/open-evidence.js';
 import { defineCommand, type CliCommand, type CommandArguments, type ExitCode } from '../../command.js';
-import { ARCHIVE_OPTION, withOpenArchives } from '../../options/archive-options.js';
-import { KEY_OPTIONS, withEvidenceBundle } from '../../options/evidence-file.js';
+import { ARCHIVE_OPTION, withOpenArchives, KEY_OPTIONS, withEvidenceBundle } from '../../options/evidence-file.js';
 import { exitOneIfTampered } from '../../exit-code.js';
 import { withLedger } from '../../options/folders.js';
 import type { Io } from '../../io.js';

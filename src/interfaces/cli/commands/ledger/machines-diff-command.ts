@@ -15,7 +15,7 @@ import type { LedgerReader } from '../../../../runtime/ledger/ledger-reader.js';
 import type { CliCommand, CommandArguments } from '../../command.js';
 import type { Io } from '../../io.js';
 import { findContractFolder, loadContract, requireValidPolicy, withLedger } from '../../options/folders.js';
-import { readJsonFile } from '../../options/json-argument.js';
+import { readJsonFile } from '../../payloads.js';
 import { escapeLines, jsonLine } from '../../text/terminal.js';
 
 /** `turnpike machines diff`: compares two versions of the machines. */

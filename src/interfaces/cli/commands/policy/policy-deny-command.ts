@@ -13,7 +13,7 @@ import {
 import { findTextProblem } from '../../../../core/contract/text-rule.js';
 import { isConforming } from '../../../../core/contract/validators.js';
 import { NAME_PROBLEMS, personOf } from '../../../../names/person-name.js';
-import type { ClusterDirectory } from '../../../../engine/ports/ledger/cluster.js';
+import type { ClusterDirectory, ClusterWorker } from '../../../../engine/ports/ledger/cluster.js';
 import { requireHome } from '../../../../home/home.js';
 import { quoteArgument } from '../../arguments.js';
 import {
@@ -21,30 +21,34 @@ import {
   NO_OPERANDS,
   type CliCommand,
   type ArgumentsOf,
-  type CommandArguments,
   type CommandOption,
   type ExitCode,
 } from '../../command.js';
 import { homeOf } from '../../options/folders.js';
-import { type Io } from '../../io.js';
-import { awaitOverlay } from '../../store/await-overlay.js';
+import type { Io } from '../../io.js';
 import { findSharedHome, openCluster } from '../../store/shared-home.js';
 import { countText, escapeText, jsonLine, createPainter, table } from '../../text/terminal.js';
+import { setTimeout as delay } from 'node:timers/promises';
 
+// Each may be given once. They are lists, so that a second one is reported and does not silently replace the first.
 const MATCHER_OPTIONS = {
-  role_id: { name: 'role', value: 'R', help: 'deny actions of this role' },
-  lane_id: { name: 'lane', value: 'L', help: 'deny actions in this lane' },
-  action: { name: 'action', value: 'A', help: 'deny this action' },
-  tool: { name: 'tool', value: 'T', help: 'deny calls of this tool' },
-  table: { name: 'table', value: 'T', help: 'deny reads and writes of this table' },
-  case_id: { name: 'case', value: 'C', help: 'deny actions in this case' },
-  run_id: { name: 'run', value: 'RUN', help: 'deny actions of this run and of every run below it' },
-  actor_id: { name: 'actor', value: 'A', help: 'deny actions of this actor, in every spelling of the name' },
+  role_id: { name: 'role', value: 'R', multiple: true, help: 'deny actions of this role' },
+  lane_id: { name: 'lane', value: 'L', multiple: true, help: 'deny actions in this lane' },
+  action: { name: 'action', value: 'A', multiple: true, help: 'deny this action' },
+  tool: { name: 'tool', value: 'T', multiple: true, help: 'deny calls of this tool' },
+  table: { name: 'table', value: 'T', multiple: true, help: 'deny reads and writes of this table' },
+  case_id: { name: 'case', value: 'C', multiple: true, help: 'deny actions in this case' },
+  run_id: { name: 'run', value: 'RUN', multiple: true, help: 'deny actions of this run and of every run below it' },
+  actor_id: {
+    name: 'actor',
+    value: 'A',
+    multiple: true,
+    help: 'deny actions of this actor, in every spelling of the name',
+  },
 } as const satisfies Record<OverlayMatcher, CommandOption>;
 
 const OPTIONS = [
-  // Each may be given once. They are lists, so that a second one is reported and does not silently replace the first.
-  ...OVERLAY_MATCHERS.map((matcher): CommandOption => ({ ...MATCHER_OPTIONS[matcher], multiple: true })),
+  ...OVERLAY_MATCHERS.map((matcher) => MATCHER_OPTIONS[matcher]),
   { name: 'reason', value: 'TEXT', help: 'the reason, one line of up to 200 characters; required for a new rule' },
   { name: 'list', help: 'list the rules in force' },
   { name: 'lift', value: 'RULE_ID', help: 'remove a rule' },
@@ -109,11 +113,11 @@ interface OverlayTarget {
 
 type Matchers = Partial<Record<OverlayMatcher, string>>;
 
-function parseMatchers(args: CommandArguments): Matchers {
+function parseMatchers(args: DenyArguments): Matchers {
   const matchers: Matchers = {};
   for (const matcher of OVERLAY_MATCHERS) {
     const { name } = MATCHER_OPTIONS[matcher];
-    const [value, more] = args.list(name);
+    const [value, more] = args.values[name];
     if (more !== undefined) throw args.usageError(`a rule takes --${name} only once: add one rule for each value`);
     if (value === undefined) continue;
     if (!isConforming(OverlayRule.properties[matcher], value) || !value.isWellFormed()) {
@@ -229,3 +233,29 @@ const ruleIdOf = (epoch: number): string => `deny-${epoch}`;
 
 const printResult = (io: Io, args: DenyArguments, value: object, text: string): Promise<void> =>
   io.stdout.write(args.values.json ? jsonLine(value) : `${escapeText(text)}\n`);
+
+/** How long to wait, in ms. Workers report every second, and a lost one is declared over after a few seconds. */
+const ACKNOWLEDGE_MS = 30_000;
+const POLL_MS = 100;
+
+/** The workers that are not over and have not reported this epoch, or a later one. */
+export const withoutEpoch = (workers: readonly ClusterWorker[], epoch: number): readonly ClusterWorker[] =>
+  workers.filter(({ over_at, overlay_epoch }) => over_at === null && (overlay_epoch ?? 0) < epoch);
+
+/**
+ * Waits until every worker has reported the epoch, or is over. A worker that has lost its session is declared over.
+ * @returns the workers that have not within `ACKNOWLEDGE_MS`
+ * @throws LedgerError LEDGER_UNAVAILABLE
+ */
+export async function awaitOverlay(
+  cluster: Pick<ClusterDirectory, 'status' | 'endLost'>,
+  epoch: number,
+  waitMs = ACKNOWLEDGE_MS,
+): Promise<readonly ClusterWorker[]> {
+  for (let waited = 0; ; waited += POLL_MS) {
+    await cluster.endLost();
+    const missing = withoutEpoch((await cluster.status()).workers, epoch);
+    if (missing.length === 0 || waited >= waitMs) return missing;
+    await delay(POLL_MS);
+  }
+}

@@ -2,6 +2,7 @@ import { omitUndefined } from '../../../../core/omit-undefined.js';
 import { drawToken, storeToken } from '../../../../stores/keys/access-token.js';
 import type { McpService } from '../../../mcp/index.js';
 import { AGENT_OPTIONS, agentOptionsOf } from '../../agent-command.js';
+import { isLoopback } from '../../../../core/contract/safe-url.js';
 import { parseHostPort, quoteArgument } from '../../arguments.js';
 import { defineCommand, type CliCommand, type ArgumentsOf, type CommandOption, type ExitCode } from '../../command.js';
 import { withHomeAccess, type HomeAccess } from '../../home-access.js';
@@ -52,7 +53,7 @@ export const mcp: CliCommand = defineCommand({
     const address = http ? parseAddress(args) : null;
     if (address === null && args.operands.length > 0) throw args.usageError('HOST:PORT needs --http');
     const agent = agentOptionsOf(args);
-    const toolOptions = TOOL_OPTIONS?.parse(mcp, args, io);
+    const toolOptions = TOOL_OPTIONS?.parse(args);
     const serve = async (home: HomeAccess, life: ServiceLife): Promise<ExitCode> => {
       // Loaded here, because no other command needs it.
       const { mcpService } = await import('../../../mcp/index.js');
@@ -130,13 +131,11 @@ interface Address {
   readonly port: number;
 }
 
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/;
-
 /** @throws UsageError for an invalid address, and for a non-local one without the option that permits it */
 function parseAddress(args: McpArguments): Address {
   const [text = ADDRESS_DEFAULT] = args.operands;
   const address = parseHostPort(text);
   if (address === null) throw args.usageError(`${quoteArgument(text)} is not a valid HOST:PORT`);
-  if (LOOPBACK.test(address.host) || args.values.remote) return address;
+  if (isLoopback(address.host) || args.values.remote) return address;
   throw args.usageError(`other machines can reach ${quoteArgument(address.host)}: add --remote to allow that`);
 }

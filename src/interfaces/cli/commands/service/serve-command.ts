@@ -17,13 +17,13 @@ import {
   type ArgumentsOf,
   type CommandOption,
   type ExitCode,
+  type CommandArguments,
 } from '../../command.js';
 import { PORT_TYPE } from '../../option-types.js';
 import { homeOf } from '../../options/folders.js';
 import { CALLER_OPTIONS, TOOL_OPTIONS } from '../../options/added-options.js';
-import type { LocalWorker } from '../../store/open-worker.js';
+import { type LocalWorker, WAIT_OPTION } from '../../store/open-worker.js';
 import { HEADS_OPTION, STORE_OPTION } from '../../store/shared-home.js';
-import { WAIT_OPTION } from '../../store/wait-for-database.js';
 import { withHomeAccess } from '../../home-access.js';
 import {
   ADMIN_OPTION,
@@ -112,8 +112,8 @@ export const serve: CliCommand = defineCommand({
       return withHomeAccess(
         args,
         io,
-        async ({ localTurnpike: here, worker }): Promise<ExitCode> => {
-          if (here !== null) await serveHome({ turnpike: here, worker, life }, args);
+        async ({ localTurnpike: here, worker: own }): Promise<ExitCode> => {
+          if (here !== null) await serveHome({ turnpike: here, own, life }, args);
           return 0;
         },
         { upstreams: true, hooks, localOnly: true, reaction, telemetry, wait },
@@ -152,7 +152,7 @@ async function runDemo(folder: string, args: ServeArguments, life: ServiceLife):
     await fillDemo(turnpike, stop);
     if (stop.aborted) return;
     moving = keepMoving(turnpike, ended.signal);
-    await serveHome({ turnpike, worker: null, life }, args);
+    await serveHome({ turnpike, own: null, life }, args);
   } finally {
     ended.abort();
     await moving;
@@ -163,11 +163,11 @@ async function runDemo(folder: string, args: ServeArguments, life: ServiceLife):
 interface ServedHome {
   readonly turnpike: Turnpike;
   /** Null unless other processes may write to the ledger too. */
-  readonly worker: LocalWorker | null;
+  readonly own: LocalWorker | null;
   readonly life: ServiceLife;
 }
 
-async function serveHome({ turnpike, worker, life }: ServedHome, args: ServeArguments): Promise<void> {
+async function serveHome({ turnpike, own, life }: ServedHome, args: ServeArguments): Promise<void> {
   const { io } = life;
   const { host, port, storedTokens, newRunsMax, advertise } = args.values;
   // Loaded here, because no other command needs it.
@@ -187,16 +187,16 @@ async function serveHome({ turnpike, worker, life }: ServedHome, args: ServeArgu
     tokens: temporaryToken === null ? stored : joinTokenBooks(temporaryToken.book, stored),
     storedTokens: hasStored,
     ...omitUndefined({ identity }),
-    ...TOOL_OPTIONS?.parse(serve, args, io),
+    ...TOOL_OPTIONS?.parse(args),
     ...omitUndefined({ page: page ?? undefined, newRunsMax }),
-    ...(worker === null
+    ...(own === null
       ? {}
-      : { cluster: worker.cluster, withoutVolume: worker.volume_id === null, unsafeShared: worker.unsafeShared }),
+      : { cluster: own.cluster, withoutVolume: own.volume_id === null, unsafeShared: own.unsafeShared }),
     ...omitUndefined({ admin: life.admin ?? undefined, telemetry: life.telemetry ?? undefined }),
     hookCounts: { home: homeOf(args, io).home, environment: io.environment },
     log: io.log,
   });
-  worker?.serveAt(advertise ?? server.url);
+  own?.serveAt(advertise ?? server.url);
   const viewers = await serveViewers(turnpike, args, io);
   try {
     if (viewers !== null) await io.stderr.writeLine(`viewers of @xstate/inspect: ${viewers.url}`);
@@ -234,4 +234,51 @@ function createTemporaryToken({ values }: ServeArguments): { readonly token: str
   const { token, record } = mintToken({ actor, role, rights: ['observe', 'approve'] }, systemClock(), nanoidIds());
   const records = [record];
   return { token, book: tokenBook(() => records, systemClock()) };
+}
+
+/** `turnpike worker`: a worker of a shared ledger without an HTTP service. */
+export const worker: CliCommand = defineCommand({
+  name: 'worker',
+  access: 'write',
+  section: 'worker',
+  summary: 'Run a worker of a shared ledger without an HTTP service',
+  operands: NO_OPERANDS,
+  options: [STORE_OPTION, HEADS_OPTION, WAIT_OPTION, ADMIN_OPTION, LEDGER_FAILURE_OPTION, ...REPORT_OPTIONS],
+  notes: [
+    'The worker fires timers, settles the effects of workers that are gone, and integrates commits into the log, until',
+    'it receives SIGTERM. After the loss of the database it joins again by itself. Needs a home directory of',
+    '`turnpike init --store`. Other commands of this home work through it.',
+  ],
+  async run(args, io) {
+    limitHeapGrowth();
+    return withServiceLife(args, io, (life) => runWorker(args, args.values.wait, life));
+  },
+});
+
+function runWorker(args: CommandArguments, waitSeconds: number, life: ServiceLife): Promise<ExitCode> {
+  const { io, telemetry } = life;
+  const stop = life.stop();
+  const wait = { ms: waitSeconds * 1_000, clock: systemClock(), log: io.log, stop };
+  const { home } = homeOf(args, io);
+  return withHomeAccess(
+    args,
+    io,
+    async ({ worker: own, localTurnpike: turnpike }): Promise<ExitCode> => {
+      if (own === null || turnpike === null) {
+        throw usageError(`${home} does not name a database: create a home with \`turnpike init --store URL\``);
+      }
+      await io.stderr.writeLine(
+        `this worker has joined the ledger, ${own.volume_id === null ? 'without the volume' : `with volume ${own.volume_id}`}`,
+      );
+      if (life.admin !== null) {
+        const { workerMetrics } = await import('../../../http/metrics.js');
+        life.admin.begin({ readiness: turnpike.readiness, metrics: workerMetrics(turnpike, own.cluster, telemetry) });
+      }
+      const unwatch = life.admin === null ? turnpike.readiness.watch() : null;
+      await life.waitForEnd();
+      unwatch?.();
+      return 0;
+    },
+    { localOnly: true, reaction: life.reaction, telemetry, wait },
+  );
 }

@@ -1,6 +1,6 @@
 // `turnpike doctor` on real homes, each with one thing wrong.
 
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,25 +8,17 @@ import Database from 'better-sqlite3';
 import { sha256 } from '../../../../../src/core/contract/hash.js';
 import { openTurnpike } from '../../../../../src/host/turnpike.js';
 import type { DoctorFinding } from '../../../../../src/features/doctor/examine.js';
-import { finish, initialised, jsonLines, tempFolder, think, turnpike, write } from '../../fake-io.js';
+import { copyOf, finish, initialised, jsonLines, think, turnpike, write } from '../../fake-io.js';
 
-let folder: string;
 let model: string;
 
 beforeAll(async () => {
-  folder = tempFolder('doctor');
   model = await initialised();
   const stdin = [write('/sandbox/a.txt', 'a'), think(), finish()].join('\n');
   expect(await turnpike(model, ['run', '-'], { stdin })).toMatchObject({ code: 0 });
 });
-afterAll(() => [folder, model].forEach((path) => rmSync(path, { recursive: true, force: true })));
 
-/** A copy of the model, with its modes: since Node 22 `cpSync` gives folders new ones. */
-function copy(name: string): string {
-  const place = join(folder, name);
-  execFileSync('cp', ['-a', model, place]);
-  return place;
-}
+const copy = (): string => copyOf(model);
 const home = (place: string, name = ''): string => join(place, '.turnpike', name);
 
 async function examine(place: string) {
@@ -44,7 +36,7 @@ const contentOf = (place: string): readonly string[] =>
 
 describe('doctor', () => {
   test('finds nothing wrong in a home, closed or in use, and changes nothing', async () => {
-    const place = copy('healthy');
+    const place = copy();
     const before = contentOf(place);
     expect(await examine(place)).toMatchObject({ code: 0, problems: [] });
     const after = contentOf(place).filter((line) => !/^ledger\.db-(?:shm|wal) /.test(line));
@@ -59,7 +51,7 @@ describe('doctor', () => {
   });
 
   test('finds nothing wrong in a home whose entries are all archived', async () => {
-    const place = copy('archived');
+    const place = copy();
     expect(await turnpike(place, ['ledger', 'archive', 'old.jsonl'])).toMatchObject({ code: 0 });
     expect(await examine(place)).toMatchObject({ code: 0, problems: [] });
     expect(await turnpike(place, ['run', '-'], { stdin: think() })).toMatchObject({ code: 0 });
@@ -67,7 +59,7 @@ describe('doctor', () => {
   });
 
   test('names keys and folders that other users can reach, with the command that ends it', async () => {
-    const place = copy('open');
+    const place = copy();
     chmodSync(home(place, 'keys'), 0o755);
     const { code, problems } = await examine(place);
     expect([code, problems]).toEqual([
@@ -77,7 +69,7 @@ describe('doctor', () => {
   });
 
   test('names keys that Git tracks', async () => {
-    const place = copy('tracked');
+    const place = copy();
     const git = (...argv: string[]) => execFileSync('git', ['-C', place, ...argv], { stdio: 'pipe' });
     git('init', '-q');
     expect(await examine(place)).toMatchObject({ code: 0 });
@@ -118,8 +110,8 @@ describe('doctor', () => {
         writeFileSync(join(place, 'contract/policy/lanes.yaml'), 'lanes: none\n');
       },
     ],
-  ] as const)('names %s', async (name, subject, spoil) => {
-    const place = copy(name.replaceAll(' ', '-'));
+  ] as const)('names %s', async (_name, subject, spoil) => {
+    const place = copy();
     spoil(place);
     const { code, problems } = await examine(place);
     expect(code).toBe(1);
@@ -127,7 +119,7 @@ describe('doctor', () => {
   });
 
   test('reports a ledger of a later format as not supported', async () => {
-    const place = copy('a-ledger-of-a-later-format');
+    const place = copy();
     const db = new Database(home(place, 'ledger.db'));
     db.pragma('user_version = 99');
     db.close();
@@ -138,7 +130,7 @@ describe('doctor', () => {
   });
 
   test('names a clock that is behind the newest entry', async () => {
-    const place = copy('clock');
+    const place = copy();
     const clock = { now: () => Date.parse('2199-01-01T00:00:00.000Z'), wake: () => () => undefined };
     const later = await openTurnpike({ home: home(place), clock });
     await (await later.startAgent({ case: 'case-local' })).end();

@@ -1,23 +1,13 @@
 // `turnpike keys rotate --case` and `--cases`, and what backups, archives and erasures from before and after have.
 
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { caseCipher } from '../../../../../src/stores/keys/case-keys.js';
 import { lockWriter } from '../../../../../src/stores/sqlite/writer-lock.js';
 import { sha256 } from '../../../../../src/core/contract/hash.js';
 import type { KeyFacts } from '../../../../../src/home/keys/list-keys.js';
-import {
-  fastClock,
-  finish,
-  initialised,
-  jsonLines,
-  read,
-  tempFolder,
-  turnpike,
-  write,
-  type Said,
-} from '../../fake-io.js';
+import { copyOf, fastClock, finish, initialised, jsonLines, read, turnpike, write, type Said } from '../../fake-io.js';
 
 const BY = ['--actor', 'otto operator', '--role', 'operator'];
 const CANARY = 'canary-in-a-file';
@@ -30,11 +20,6 @@ let model: string;
 
 const rotate = (folder: string, ...argv: string[]): Promise<Said> =>
   turnpike(folder, ['keys', 'rotate', ...argv, ...BY]);
-const copyOf = (folder: string): string => {
-  const copy = tempFolder();
-  cpSync(folder, copy, { recursive: true });
-  return copy;
-};
 const keyFiles = (folder: string): readonly string[] =>
   readdirSync(join(folder, '.turnpike/keys/cases')).filter((name) => /^case-/.test(name));
 const work = (folder: string, name: string, content: string): Promise<Said> =>

@@ -20,6 +20,7 @@ import {
   initialised,
   jsonLines,
   linesOf,
+  ownLedger,
   read,
   tempFolder,
   think,
@@ -278,7 +279,7 @@ describe('tampering with archives, and with their records in the ledger', () => 
     copyFileSync(at('one'), at('copy'));
     expect(await across('copy', 'two')).toMatchObject({ code: 0 });
     const early = folder;
-    folder = await initialised();
+    folder = await ownLedger();
     await work();
     await look('ledger', 'archive', 'one');
     copyFileSync(at('one'), join(early, 'foreign'));

@@ -1,11 +1,22 @@
 // `turnpike ledger erase`, and the output of every other command for the erased case.
 
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { printWithheld } from '../../../../../src/interfaces/cli/commands/ledger/ledger-verify-command.js';
 import { openTurnpike } from '../../../../../src/host/turnpike.js';
-import { finish, initialised, linesOf, read, tempFolder, think, turnpike, write, type Said } from '../../fake-io.js';
+import {
+  copyOf,
+  finish,
+  initialised,
+  linesOf,
+  read,
+  tempFolder,
+  think,
+  turnpike,
+  write,
+  type Said,
+} from '../../fake-io.js';
 
 const KEY_FILES = ['case-local.1.erased', 'erasures.list', 'erasures.list.lock', 'ledger.origin'];
 
@@ -15,10 +26,14 @@ const look = (...argv: string[]): Promise<Said> => turnpike(folder, argv);
 const erase = (...argv: string[]): Promise<Said> =>
   look('ledger', 'erase', 'case-local', '--actor', 'me myself', ...argv);
 
-beforeEach(async () => {
-  folder = await initialised();
+let model: string;
+beforeAll(async () => {
+  model = await initialised();
   const stdin = [write('/sandbox/a.txt', 'in confidence'), read('/sandbox/a.txt'), think(), finish()].join('\n');
-  expect(await turnpike(folder, ['run', '-'], { stdin })).toMatchObject({ code: 0 });
+  expect(await turnpike(model, ['run', '-'], { stdin })).toMatchObject({ code: 0 });
+});
+beforeEach(() => {
+  folder = copyOf(model);
 });
 
 describe('ledger erase', () => {

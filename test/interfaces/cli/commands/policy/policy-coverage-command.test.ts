@@ -11,7 +11,19 @@ import type {
 import type { SignedStatement } from '../../../../../src/core/contract/evidence/evidence.js';
 import { sha256 } from '../../../../../src/core/contract/hash.js';
 import { shippedContract } from '../../../../../src/runtime/shipped-contract.js';
-import { finish, initialised, jsonLines, line, put, read, tempFolder, think, turnpike, write } from '../../fake-io.js';
+import {
+  finish,
+  initialised,
+  jsonLines,
+  line,
+  ownLedger,
+  put,
+  read,
+  tempFolder,
+  think,
+  turnpike,
+  write,
+} from '../../fake-io.js';
 
 interface Report {
   readonly from: { readonly size: number } | null;
@@ -98,7 +110,7 @@ describe('policy coverage', () => {
   });
 
   test('refuses a checkpoint of another ledger, and a range that ends before it begins', async () => {
-    const stranger = await initialised();
+    const stranger = await ownLedger();
     await turnpike(stranger, ['run', '-'], { stdin: finish() });
     await turnpike(stranger, ['ledger', 'checkpoint', '--out', at('foreign')]);
     expect(await look('policy', 'coverage', '--from', 'foreign')).toMatchObject({

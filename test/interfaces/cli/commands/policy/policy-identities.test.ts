@@ -66,7 +66,7 @@ describe('C98 a valid file', () => {
 });
 
 describe('C98 a faulty file', () => {
-  /** The edit of a line, the line that is named, and the message. */
+  /** The edit of a line, the line that is named, and the message. All rules: test/home/policy/check-identities. */
   const FAULTS: readonly (readonly [fault: string, from: string, to: string, line: string, said: string])[] = [
     [
       'a role that does not exist',
@@ -75,28 +75,6 @@ describe('C98 a faulty file', () => {
       'role:',
       'identity.unknown_role: mapping "counsel" gives the role "ATTORNEY", which is not in the roles',
     ],
-    [
-      'voters without persons',
-      '        person: { claim: employee_number }\n',
-      '',
-      'rights:',
-      'identity.person_missing: mapping "counsel" gives approve or govern, but does not say which person it is',
-    ],
-    [
-      'a reader of one case',
-      'case: any',
-      'case: { claim: case_id }',
-      'rights:',
-      'identity.cross_case_right: mapping "counsel" keeps to one case, but gives a right that reaches all cases (observe, sessions)',
-    ],
-    [
-      'an unknown right',
-      'approve]',
-      'everything]',
-      'rights:',
-      'schema.value: /issuers/0/mappings/0/rights/1 must be equal to one of',
-    ],
-    ['an unknown field', 'case: any', 'case: any\n        cases: any', 'cases: any', 'schema.'],
     ['text that is not YAML', '  - issuer: https://login.example.com', '  - issuer: [', '', 'yaml'],
   ];
 

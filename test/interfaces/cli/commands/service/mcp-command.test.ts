@@ -178,22 +178,6 @@ describe('over HTTP', () => {
     const { stderr } = await serving(['[::1]:0'], () => Promise.resolve());
     expect(stderr).toMatch(/^http:\/\/\[::1\]:\d+\/mcp\n/);
   });
-
-  test.each([
-    ['an address without --http', ['mcp', '127.0.0.1:0']],
-    ['no port', ['mcp', '--http', '127.0.0.1']],
-    ['no address', ['mcp', '--http', 'here']],
-    ['a port that is none', ['mcp', '--http', '127.0.0.1:65536']],
-    ['an address that other machines reach', ['mcp', '--http', '0.0.0.0:0']],
-    ['a name that may lead anywhere', ['mcp', '--http', 'evil.example:0']],
-    ['an address in a URL', ['mcp', '--http', 'http://127.0.0.1:0']],
-    ['a role that is none', ['mcp', '--session-role', 'king']],
-    ['a posture that is none', ['mcp', '--posture', 'lying']],
-  ])('%s is wrong usage', async (_what, argv) => {
-    const { code, stdout, stderr } = await turnpike(await initialised(), argv);
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toMatch(/^USAGE: .*see `turnpike help mcp`\n$/);
-  });
 });
 
 test('reports a missing home directory', async () => {

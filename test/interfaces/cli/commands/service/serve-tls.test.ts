@@ -56,12 +56,11 @@ withOpenssl('turnpike serve --tls-cert', () => {
     expect(await from('198.51.100.2')).toBe(401);
   });
 
-  test('a certificate without its key is refused, and so is an invalid proxy', async () => {
+  test('a file that is no certificate is refused, and so is an invalid proxy', async () => {
     const folder = await initialised();
-    const { cert, key } = makeCertificate(folder, 'server');
+    const { key } = makeCertificate(folder, 'server');
     const stderrOf = async (...options: string[]): Promise<string> =>
       (await turnpike(folder, ['serve', '--port', '0', ...options], { stop: AbortSignal.abort() })).stderr;
-    expect(await stderrOf('--tls-cert', cert)).toBe('USAGE: --tls-cert and --tls-key belong together: name both\n');
     expect(await stderrOf('--tls-cert', key, '--tls-key', key)).toMatch('is not a PEM certificate');
     expect(await stderrOf('--trusted-proxy', 'proxy')).toMatch('trusted proxy "proxy": an IP address, or a network');
   });

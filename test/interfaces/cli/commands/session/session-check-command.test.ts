@@ -1,17 +1,17 @@
-// `turnpike session check`: its output for valid specs, invalid specs, and files that are not specs.
+// `turnpike session check`: its output. What is a valid spec: test/features/sessions.
 
 import { describe, expect, test } from '@jest/globals';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { SPEC_BYTES_MAX } from '../../../../../src/features/sessions/contract/session-spec.js';
 import { toYaml } from '../../../../../src/core/policy/files/strict-yaml.js';
 import { make, phase, spec, verify } from '../../../../fixtures/spec.js';
-import { initialised, jsonLines, linesOf, put, tempFolder, turnpike, type Said, type World } from '../../fake-io.js';
+import { initialised, jsonLines, linesOf, put, tempFolder, turnpike, type Said } from '../../fake-io.js';
 
 const check = (folder: string, ...argv: string[]): Promise<Said> => turnpike(folder, ['session', 'check', ...argv]);
-const given = (text: string | Uint8Array, world: World = {}): Promise<Said> =>
-  turnpike(tempFolder(), ['session', 'check', '-'], { stdin: text, ...world });
+const given = (text: string | Uint8Array): Promise<Said> =>
+  turnpike(tempFolder(), ['session', 'check', '-'], { stdin: text });
 
 const good = spec(phase('a', [make('a1'), verify('a2', ['a1'])], { reviewer: 'manual' }));
 
@@ -109,32 +109,12 @@ describe('an invalid spec', () => {
 });
 
 describe('input that is not a spec', () => {
-  test.each<readonly [string, string | Uint8Array, string]>([
-    ['prose', 'Dear agent, please do it.\n', 'stdin:1 yaml.not_a_mapping: is not a mapping of keys to values\n'],
-    [
-      'bytes',
-      Uint8Array.of(0xff, 0xfe),
-      'stdin:1 yaml.encoding: is not UTF-8; save it as UTF-8 without a byte order mark\n',
-    ],
-    ['half a JSON', '{"a":\n', 'stdin:2 json.syntax: is not JSON; what begins with { is read as that\n'],
-    [
-      'too much',
-      new Uint8Array(17_000_000).fill(0x20),
-      `stdin:1 yaml.too_large: is larger than ${SPEC_BYTES_MAX} bytes\n`,
-    ],
-  ])('%s: a finding', async (_what, text, stdout) => {
-    expect(await given(text)).toMatchObject({ code: 1, stdout, stderr: '' });
-  });
-
-  test.each<readonly [string, readonly string[], RegExp]>([
-    ['a file that is not there', ['none.yaml'], /^USAGE: "none\.yaml" cannot be read \(ENOENT\)/],
-    ['a folder', ['folder'], /^USAGE: "folder" is a directory/],
-    ['no file', [], /^USAGE: SPEC is missing: see `turnpike help session check`\n$/],
-    ['two files', ['a', 'b'], /^USAGE: "b" is an unexpected extra argument/],
-  ])('%s: wrong usage', async (_what, argv, stderr) => {
-    const folder = tempFolder();
-    mkdirSync(join(folder, 'folder'));
-    expect(await check(folder, ...argv)).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(stderr) });
+  test('is a finding', async () => {
+    expect(await given(Uint8Array.of(0xff, 0xfe))).toMatchObject({
+      code: 1,
+      stdout: 'stdin:1 yaml.encoding: is not UTF-8; save it as UTF-8 without a byte order mark\n',
+      stderr: '',
+    });
   });
 
   test('does not read input beyond the size limit', async () => {
