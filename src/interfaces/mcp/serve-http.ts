@@ -18,7 +18,7 @@ import { clientAddressFinder, RequestAdmission, type RequestDemand } from '../se
 import { systemClock } from '../../system/system-clock.js';
 import { AGENT_DEFAULTS } from '../../runtime/agents/caller-input.js';
 import { AdmissionController } from '../admission/admission-controller.js';
-import { resolveAdmissionLimits, type AdmissionLimits, type AdmissionOptions } from '../admission/admission-limits.js';
+import type { AdmissionLimits, AdmissionOptions } from '../admission/admission-limits.js';
 import {
   readBody,
   checkMethod,
