@@ -70,40 +70,6 @@ export function truncateWal(db: SqliteConnection): boolean {
   return log?.busy === 0;
 }
 
-/** Collects rows for a table and inserts several in one statement. */
-export class RowInserts {
-  readonly #one: SqliteStatement;
-  readonly #many: SqliteStatement;
-  readonly #columns: number;
-  readonly #full: number;
-  #values: unknown[] = [];
-
-  /**
-   * @param insert the statement up to its values
-   * @param rows in one statement: for its rollback, each statement copies the pages that it changes
-   */
-  constructor(db: SqliteConnection, insert: string, columns: number, rows: number) {
-    const row = `(${Array<string>(columns).fill('?').join(', ')})`;
-    this.#columns = columns;
-    this.#full = columns * rows;
-    this.#one = db.prepare(`${insert} VALUES ${row}`);
-    this.#many = db.prepare(`${insert} VALUES ${Array<string>(rows).fill(row).join(', ')}`);
-  }
-
-  add(...row: readonly unknown[]): void {
-    this.#values.push(...row);
-    if (this.#values.length < this.#full) return;
-    this.#many.run(this.#values);
-    this.#values = [];
-  }
-
-  flush(): void {
-    for (let at = 0; at < this.#values.length; at += this.#columns)
-      this.#one.run(this.#values.slice(at, at + this.#columns));
-    this.#values = [];
-  }
-}
-
 /** Includes SQLITE_ERROR: our statements never change, so if one is wrong, the table was changed. */
 const TAMPERED = /^SQLITE_(?:CORRUPT|NOTADB|ERROR)/;
 

@@ -2,8 +2,8 @@
 // in memory, and the index tables follow in large, ordered steps (`SqliteIndexer`). A writer adds what it commits to
 // the tail; every other connection scans the rows that are new since its last read.
 
-import { RowInserts, type SqliteConnection, type SqliteStatement } from './sqlite-binding.js';
-import { inputKey, keysOf, markIn, proposalKey, readMarks, type MarkIndexKey } from './sqlite-rows.js';
+import type { SqliteConnection, SqliteStatement } from './sqlite-binding.js';
+import { inputKey, keysOf, markIn, proposalKey, readMarks, RowInserts, type MarkIndexKey } from './sqlite-rows.js';
 import type { InputMark, MarkKey, ProposalMark } from '../../engine/ports/ledger/ledger-store.js';
 import { checkProposalId } from '../ledger/check-batch.js';
 import { tamperedError } from '../ledger/store-errors.js';

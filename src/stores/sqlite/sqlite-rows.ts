@@ -14,6 +14,7 @@ import type {
   ProposalMark,
 } from '../../engine/ports/ledger/ledger-store.js';
 import { tamperedError, duplicateMarkError } from '../ledger/store-errors.js';
+import type { SqliteConnection, SqliteStatement } from './sqlite-binding.js';
 
 /** Limits of a block, unless a single entry exceeds them: readers load a block as a whole. */
 export const BLOCK_ENTRIES_MAX = 256;
@@ -333,3 +334,37 @@ const proposalOf = ([
 });
 
 const inputOf = ([tree_id, input_id, seq]: InputRow): InputMark => ({ tree_id, input_id, seq });
+
+/** Collects rows for a table and inserts several in one statement. */
+export class RowInserts {
+  readonly #one: SqliteStatement;
+  readonly #many: SqliteStatement;
+  readonly #columns: number;
+  readonly #full: number;
+  #values: unknown[] = [];
+
+  /**
+   * @param insert the statement up to its values
+   * @param rows in one statement: for its rollback, each statement copies the pages that it changes
+   */
+  constructor(db: SqliteConnection, insert: string, columns: number, rows: number) {
+    const row = `(${Array<string>(columns).fill('?').join(', ')})`;
+    this.#columns = columns;
+    this.#full = columns * rows;
+    this.#one = db.prepare(`${insert} VALUES ${row}`);
+    this.#many = db.prepare(`${insert} VALUES ${Array<string>(rows).fill(row).join(', ')}`);
+  }
+
+  add(...row: readonly unknown[]): void {
+    this.#values.push(...row);
+    if (this.#values.length < this.#full) return;
+    this.#many.run(this.#values);
+    this.#values = [];
+  }
+
+  flush(): void {
+    for (let at = 0; at < this.#values.length; at += this.#columns)
+      this.#one.run(this.#values.slice(at, at + this.#columns));
+    this.#values = [];
+  }
+}

@@ -15,8 +15,14 @@ import {
   removeArtifactFolder,
   writeArtifactFile,
 } from './sqlite-artifact-files.js';
-import { artifactNumbers, type BlockContent, type AttachedArtifactNumbers, artifactNumbersIn } from '../sqlite-rows.js';
-import { RowInserts, truncateWal, type SqliteConnection, type SqliteStatement } from '../sqlite-binding.js';
+import {
+  artifactNumbers,
+  artifactNumbersIn,
+  RowInserts,
+  type AttachedArtifactNumbers,
+  type BlockContent,
+} from '../sqlite-rows.js';
+import { truncateWal, type SqliteConnection, type SqliteStatement } from '../sqlite-binding.js';
 import { withoutTriggers } from '../sqlite-database.js';
 import { createLruMap } from '../../../system/lru-map.js';
 import { NEXT_ARTIFACT } from '../sqlite-schema.js';
