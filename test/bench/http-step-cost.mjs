@@ -1,6 +1,7 @@
 // The cost of one governed step over HTTP, in microseconds of processor time of the service (user and system): from one
 // connection, and from 64, all with one token. A child process of pairs.mjs: one line of JSON on stdout.
-// `node test/bench/http-step-cost.mjs --package DIR [--steps N] [--warm N] [--telemetry SHARE]`
+// `node test/bench/http-step-cost.mjs --package DIR [--steps N] [--warm N] [--telemetry SHARE]
+// [--only 'read over HTTP, 1 connection']`
 
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,6 +15,7 @@ const { values } = parseArgs({
     package: { type: 'string', default: '.' },
     steps: { type: 'string', default: '6400' },
     warm: { type: 'string', default: '6400' },
+    only: { type: 'string' },
     telemetry: { type: 'string' },
   },
 });
@@ -77,12 +79,13 @@ async function cost(runs, kind, steps) {
 const costs = {};
 for (const kind of ['read', 'think']) {
   for (const connections of [1, 64]) {
+    const name = `${kind} over HTTP, ${connections} connection${connections === 1 ? '' : 's'}`;
+    if (values.only !== undefined && values.only !== name) continue;
     const start = () => turnpike.startAgent({ case: 'case-local', actor: who.actor, role: who.role, link: 'remote' });
     const agents = await Promise.all(Array.from({ length: connections }, start));
     const runs = agents.map(({ run_id }) => run_id);
     const share = connections === 1 ? 4 : 1;
     await cost(runs, kind, Math.ceil(Number(values.warm) / share));
-    const name = `${kind} over HTTP, ${connections} connection${connections === 1 ? '' : 's'}`;
     costs[name] = await cost(runs, kind, Math.ceil(Number(values.steps) / share));
     await Promise.all(agents.map((agent) => agent.end()));
   }

@@ -1,6 +1,6 @@
 // Compares two builds in interleaved pairs, in processor time: any drift of the machine affects both.
 // `npm run bench -- pairs --before DIR [--after DIR] [--pairs 20] [--script step-cost|recovery-cost|http-step-cost]`
-// `--steps` and `--warm` go to step-cost and http-step-cost, `--only` to step-cost. `--switch telemetry=0.1` runs the
+// `--steps`, `--warm` and `--only` go to step-cost and http-step-cost. `--switch telemetry=0.1` runs the
 // second build with that switch of the script: with the same build twice, it measures the switch.
 // `--slices 10` keeps both processes of a pair alive, and lets them run 10 short slices of each figure in turn: the
 // median of the slices is what a pair has. This is the way on a machine that does other work. Only for step-cost.
