@@ -37,7 +37,7 @@ export default tseslint.config(
   },
   {
     // Tests that hand functions over to a browser.
-    files: ['test/interfaces/inspector/page/chromium/**/*.ts', 'test/docs/site.campaign.test.ts'],
+    files: ['test/interfaces/inspector/page/chromium/**/*.ts', 'test/docs/site.nightly.test.ts'],
     languageOptions: {
       parserOptions: { projectService: false, project: 'test/interfaces/inspector/page/chromium/tsconfig.json' },
     },

@@ -35,9 +35,11 @@ export default {
       ...suites,
       displayName: 'tests',
       testMatch: ['**/*.test.ts'],
-      testPathIgnorePatterns: ['\\.campaign\\.test\\.ts$', '/test/interfaces/sdk/separate/'],
+      testPathIgnorePatterns: ['\\.(campaign|nightly)\\.test\\.ts$', '/test/interfaces/sdk/separate/'],
     },
     { ...suites, displayName: 'campaigns', testMatch: ['**/*.campaign.test.ts'] },
+    // What needs more than half a minute: not in `.ci/run`, but in `.ci/run all`.
+    { ...suites, displayName: 'nightly', testMatch: ['**/*.nightly.test.ts'] },
     ...separate,
     // The same once more, with XState's own actors in place of the table-driven interpreter.
     {
@@ -49,7 +51,7 @@ export default {
       ],
       // Of campaigns only the kills: the others are the same in full size, start the built command, or damage disks.
       testPathIgnorePatterns: [
-        '/test/(?!crash/crash\\.).*\\.campaign\\.test\\.ts$',
+        '/test/(?!crash/crash\\.).*\\.(campaign|nightly)\\.test\\.ts$',
         `/test/(${WITHOUT_TREES.join('|')})\\.test\\.ts$`,
       ],
       globals: { INTERPRETER: 'xstate' },

@@ -1,5 +1,5 @@
 // A small part of the crash campaign (`npm run campaign -- crash`): killed processes, at fewer points. Damage of disks
-// and locks is in disk.campaign.test.ts.
+// and locks is in disk.nightly.test.ts.
 
 import { expect, test } from '@jest/globals';
 import { expectNothing, suiteOptions } from './built.js';

@@ -7,7 +7,7 @@ import { blocksOf } from './pages/blocks.js';
 import { GUIDES, TUTORIALS } from './pages/pages.js';
 
 const README = textOf('README.md');
-const CAMPAIGNS = filesIn('test/docs', /\.campaign\.test\.ts$/);
+const CAMPAIGNS = filesIn('test/docs', /\.(campaign|nightly)\.test\.ts$/);
 const withoutNpx = (command: string): string => command.replace(/^npx /, '');
 
 /** Commands that no tutorial and no guide has as they are: what runs them, and its words for it. */
@@ -15,12 +15,12 @@ const RUN_BY: Readonly<Record<string, readonly [file: string, words: string]>> =
   'npm ci && npm start': ['test/docs/examples.campaign.test.ts', "run('docs/examples/start.mjs'"],
   'npm ci && npm test': ['.ci/run', '\nnpm test -- '],
   'npm run test:campaigns': ['.ci/run', 'npm run test:campaigns'],
-  'npm run docs': ['test/docs/site.campaign.test.ts', "'tools/site/build.mjs'"],
+  'npm run docs': ['test/docs/site.nightly.test.ts', "'tools/site/build.mjs'"],
   'npm pack': ['test/fixtures/installed-package.ts', "'pack'"],
   'node refund.mjs': ['test/docs/examples.campaign.test.ts', "put('refund.mjs', at)"],
   'turnpike init --template support': ['test/docs/examples.campaign.test.ts', "'init', '--template', 'support'"],
   'turnpike runs resolve': ['test/interfaces/cli/people.campaign.test.ts', "['runs', 'resolve', run"],
-  'turnpike serve --demo': ['test/e2e/serve.campaign.test.ts', "'serve', '--demo'"],
+  'turnpike serve --demo': ['test/e2e/serve.nightly.test.ts', "'serve', '--demo'"],
 };
 
 test('each block of code of the README is a file that a campaign runs', () => {

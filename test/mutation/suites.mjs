@@ -67,7 +67,9 @@ export function listSuites(root) {
   return FOLDERS.flatMap((folder) =>
     readdirSync(join(root, 'test', folder), { recursive: true })
       .map((name) => `test/${folder}/${String(name)}`)
-      .filter((path) => path.endsWith('.test.ts') && !path.endsWith('.campaign.test.ts') && !LEFT_OUT.has(path))
+      .filter(
+        (path) => path.endsWith('.test.ts') && !/\.(campaign|nightly)\.test\.ts$/.test(path) && !LEFT_OUT.has(path),
+      )
       .sort(),
   );
 }

@@ -1,4 +1,4 @@
-// Runs as root in the container of unit.campaign.test.ts, next to the service of the unit, and reports what it finds as
+// Runs as root in the container of unit.nightly.test.ts, next to the service of the unit, and reports what it finds as
 // JSON.
 
 import { execFileSync, spawnSync } from 'node:child_process';

@@ -1,5 +1,5 @@
 // The unmet check evaluates what it can as Cedar does, and leaves the rest to Cedar. Random conditions are compared in
-// `differential.campaign.test.ts`; here each operator has its borders.
+// `differential.nightly.test.ts`; here each operator has its borders.
 
 import { describe, expect, test } from '@jest/globals';
 import { type CedarRequest, parsePolicy, PreparedPolicies } from '../../../src/features/conditions/cedar.js';

@@ -1,5 +1,5 @@
 // Who may vote on a request of an agent: neither its actor nor the person behind it, under no spelling of their names.
-// requesting-actors.campaign.test.ts tries all spellings.
+// requesting-actors.nightly.test.ts tries all spellings.
 
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
 // Rotations of the ledger key with everything that the old key has signed: erasures, bags, backups, archives of a
-// thief. What a process that is killed leaves: test/crash/rotate.campaign.test.ts.
+// thief. What a process that is killed leaves: test/crash/rotate.nightly.test.ts.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -6,7 +6,6 @@ import { Bench } from '../../fixtures/bench.js';
 import { proposal } from '../../fixtures/tree.js';
 
 declare module 'expect' {
-  // eslint-disable-next-line @typescript-eslint/no-empty-object-type -- the name is jest's, the members are ours
   interface Matchers<R> extends TurnpikeMatchers<R> {}
 }
 

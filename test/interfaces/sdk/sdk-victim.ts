@@ -1,4 +1,4 @@
-// A service with tools of an SDK, for kills.campaign.test.ts.
+// A service with tools of an SDK, for kills.nightly.test.ts.
 //
 // node sdk-victim.js HOME CONTRACT FOLDER SDK notes: has one conversation after another until it is killed. The next
 // process repeats the conversation that was not finished, with the same ids of calls, as an application does that has

@@ -1,6 +1,6 @@
 // Ids of requests that are used again, at every entrance: random requests with few ids and few inputs, and restarts.
 // No request ever gets the answer to another input, and none that is new stays without a record (0078).
-// id-reuse.campaign.test.ts runs all of them.
+// id-reuse.nightly.test.ts runs all of them.
 
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// A copy of an SQLite home to another one, and what is refused. PostgreSQL: copy-home.campaign.test.ts.
+// A copy of an SQLite home to another one, and what is refused. PostgreSQL: copy-home.nightly.test.ts.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';

@@ -1,5 +1,5 @@
 // A session with commands only, each a process: alone, and while another process owns the home directory. The shipped
-// command is tested in cli.campaign.test.ts; here it is started thirty times, from few files.
+// command is tested in cli.nightly.test.ts; here it is started thirty times, from few files.
 
 import { afterEach, beforeAll, expect, test } from '@jest/globals';
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';

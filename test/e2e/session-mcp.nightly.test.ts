@@ -1,5 +1,5 @@
 // Complete sessions over MCP with servers that are killed. `npm run campaign -- sessions` kills after every single
-// call. The shipped command is tested in mcp.campaign.test.ts; here it is started fifty times, from few files.
+// call. The shipped command is tested in mcp.nightly.test.ts; here it is started fifty times, from few files.
 
 import { beforeAll, expect, test } from '@jest/globals';
 import { diskFolder } from '../fixtures/temp-folder.js';
