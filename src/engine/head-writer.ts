@@ -27,7 +27,8 @@ export class HeadWriter {
   readonly #leader: IntegrationLeader | null;
   #head: LogHead | null;
   #writing: Promise<void> = Promise.resolve();
-  #integrating: Promise<void> = Promise.resolve();
+  /** Resolves to whether the last integration succeeded. */
+  #integrating: Promise<boolean> = Promise.resolve(true);
   /** The size of the last head that was written, or found in the file at the start. */
   #written = 0;
   /** Whether to write a head when the pending appends are integrated. */
@@ -66,10 +67,10 @@ export class HeadWriter {
     this.#leader?.start();
   }
 
-  /** Resolves when everything committed before is integrated, or cannot be. */
-  async waitUntilIntegrated(): Promise<void> {
+  /** Resolves to true when everything committed before is integrated, to false if it cannot be. */
+  async waitUntilIntegrated(): Promise<boolean> {
     this.#integrate();
-    await this.#integrating;
+    return this.#integrating;
   }
 
   /**
@@ -88,10 +89,10 @@ export class HeadWriter {
     }
   }
 
-  /** As `confirm`, after the integration of what is pending. For the only writer. */
+  /** As `confirm`, after the integration of what is pending: null also if that fails. For the only writer. */
   async confirmOwn(): Promise<LogHead | null> {
-    if (!this.#commitsIntegrate) await this.waitUntilIntegrated();
-    return this.confirm();
+    const isIntegrated = this.#commitsIntegrate || (await this.waitUntilIntegrated());
+    return isIntegrated ? this.confirm() : null;
   }
 
   /** @param shouldWrite whether to write a head that covers this commit now */
@@ -128,12 +129,16 @@ export class HeadWriter {
     this.#integrating = this.#integratedHead().then(
       (head) => {
         // A later integration covers the commits since, and writes its head.
-        if (integration !== this.#integrations) return;
+        if (integration !== this.#integrations) return true;
         this.#head = head;
         if (this.#shouldWrite) this.#write(head);
         this.#shouldWrite = false;
+        return true;
       },
-      (error: unknown) => this.#options.onFailed(error),
+      (error: unknown) => {
+        this.#options.onFailed(error);
+        return false;
+      },
     );
   }
 

@@ -90,6 +90,23 @@ test('D15: a confirmed head covers what was integrated, and is in the head file,
   }
 });
 
+test('D15: no head is confirmed when the pending appends cannot be integrated', async () => {
+  const cause = new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: 'the disk of the database is full' });
+  const { store, externalHeadStore, failures, make, write } = await bench(() => ({
+    integrate: () => Promise.reject(cause),
+  }));
+  const heads = make();
+  await heads.start();
+  await write(1);
+  heads.onCommitted(PENDING, true);
+  expect(await heads.confirmOwn()).toBeNull();
+  // The head itself could be read all the time.
+  expect((await store.head()).size).toBe(0);
+  expect(failures).toContain(cause);
+  await heads.stop(() => true);
+  expect((await externalHeadStore.read())?.size).toBe(0);
+});
+
 test('D15: a confirmed head is in the head file if an earlier process ended before it wrote that head', async () => {
   for (const integrates of [false, true]) {
     const { store, externalHeadStore, make, write } = await bench(() => ({}), integrates);
