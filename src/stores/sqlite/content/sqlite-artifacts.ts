@@ -216,7 +216,10 @@ export class SqliteArtifacts {
     const { case_id, sha256: hash, byte_size, bytes: inline, sealed } = row;
     if (this.storage === null) return inline === null ? null : requireUnchanged(row, inline);
     const { directory, keys } = this.storage;
-    const cipher = sealed === 0 || case_id === null ? null : keys.get(case_id, sealed);
+    // It would survive the erasure of its case.
+    if (case_id !== null && sealed === 0)
+      throw tamperedError(`the content stored as ${hash} is of a case, and is not encrypted`);
+    const cipher = case_id === null ? null : keys.get(case_id, sealed);
     const place = { directory, case_id, sha256: hash, sealed };
     if (cipher !== null && 'erased_below' in cipher) {
       if (row.artifact_no < cipher.erased_below) return null;

@@ -202,6 +202,7 @@ describe('content in a SQLite ledger', () => {
     ['its bytes', `UPDATE artifacts SET bytes = x'00' WHERE kind = 'result'`],
     ['its hash', `UPDATE artifacts SET sha256 = zeroblob(32) WHERE kind = 'result'`],
     ['its size', `UPDATE artifacts SET byte_size = 2 WHERE kind = 'result'`],
+    ['its encryption taken away', `UPDATE artifacts SET bytes = CAST('r' AS BLOB), sealed = 0 WHERE kind = 'result'`],
     ['its kind', `UPDATE artifacts SET kind = 'other' WHERE kind = 'result'`],
     ['its bytes taken away', `UPDATE artifacts SET bytes = NULL WHERE kind = 'result'`],
     ['a path for a case', `UPDATE artifacts SET bytes = NULL, case_id = '../../..' WHERE kind = 'result'`],
