@@ -313,7 +313,9 @@ export class AgentConnection {
   }
 
   #toErrorResult(error: unknown): ToolCallResult {
-    if (error instanceof RunError) return createErrorResult(error.code, PROBLEMS[error.code][1]);
+    // The process that has the home may be of a later version, with codes that this one does not know.
+    if (error instanceof RunError && Object.hasOwn(PROBLEMS, error.code))
+      return createErrorResult(error.code, PROBLEMS[error.code][1]);
     this.#service.log.error('a call over MCP failed', { error });
     return createErrorResult('UNAVAILABLE', PROBLEMS.UNAVAILABLE[1]);
   }

@@ -111,7 +111,7 @@ export class RefusalError extends Error {
 export function toRefusal(error: unknown): { readonly refusal: Refusal; readonly unforeseen: boolean } {
   if (error instanceof RefusalError) return { refusal: error.refusal, unforeseen: false };
   if (error instanceof UsageError) return { refusal: createRefusal('INVALID_REQUEST'), unforeseen: false };
-  if (error instanceof RunError) {
+  if (error instanceof RunError && Object.hasOwn(PROBLEMS, error.code)) {
     const { code } = error;
     return { refusal: createRefusal(code, RETRY_HEADERS[code] ?? {}), unforeseen: false };
   }

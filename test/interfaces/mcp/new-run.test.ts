@@ -7,6 +7,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import { join } from 'node:path';
+import { RunError } from '../../../src/core/errors.js';
 import { drawToken } from '../../../src/stores/keys/access-token.js';
 import { serveHttp } from '../../../src/interfaces/mcp/serve-http.js';
 import { serveStdio } from '../../../src/interfaces/mcp/serve-stdio.js';
@@ -200,6 +201,15 @@ test('over stdio the next server of the same agent explains the ended run, and o
   expect(errorOf(await call(client, 'think'))).toMatchObject({ code: 'RUN_ENDED', run_id });
   const opened = await call(client, 'new_run');
   expect(await call(client, 'think')).toMatchObject({ isError: false, run_id: opened.run_id });
+});
+
+test('a code of a later version, from the process that has the home, is UNAVAILABLE', async () => {
+  const service = serviceOn(bench);
+  const later = () => Promise.reject(new RunError({ code: 'LATER_CODE' as never, message: 'unknown here' }));
+  Object.assign(service.agentRuns, { start: later });
+  const answer = await call(await connect(service), 'delete_file', FORBIDDEN);
+  expect(answer.isError).toBe(true);
+  expect(errorOf(answer)).toMatchObject({ code: 'UNAVAILABLE' });
 });
 
 test.each([-1, 1.5, Number.NaN])('newRunsMax is a whole number, not %p', (newRunsMax) => {

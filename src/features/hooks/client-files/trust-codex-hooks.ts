@@ -3,7 +3,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { isJsonObject, type Json, readJson } from '../../../core/contract/json.js';
 import { objectsIn } from '../clients/read-settings.js';
 
@@ -49,7 +49,10 @@ export async function trustCodexHooks(
   }
 }
 
-/** A process that gets one request at a time. It is killed when its time is over, or its answers are too long. */
+/**
+ * A process that gets one request at a time. It is killed when its time is over. Its end is the end of its answers, even
+ * if a process that it has started keeps its output open.
+ */
 class AppServer {
   readonly #child;
   readonly #lines: AsyncIterator<string>;
@@ -65,13 +68,9 @@ class AppServer {
     });
     // The end of its output says enough.
     for (const emitter of [child, child.stdin]) emitter.on('error', () => undefined);
-    let chars = 0;
-    child.stdout.on('data', (part: Buffer) => {
-      chars += part.length;
-      if (chars > ANSWER_CHARS_MAX) child.kill('SIGKILL');
-    });
+    child.on('exit', () => child.stdout.destroy());
     this.#child = child;
-    this.#lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    this.#lines = linesOf(child.stdout.setEncoding('utf8'));
   }
 
   async call(method: string, params: object): Promise<Json | undefined> {
@@ -93,6 +92,22 @@ class AppServer {
   async close(): Promise<void> {
     if (this.#child.exitCode === null && this.#child.pid !== undefined && this.#child.kill('SIGKILL'))
       await once(this.#child, 'exit').catch(() => undefined);
+  }
+}
+
+/** The lines of an output, until it ends or one of them is too long. Not readline: it also splits inside JSON, at U+2028. */
+async function* linesOf(output: Readable): AsyncGenerator<string, undefined> {
+  let text = '';
+  try {
+    for await (const part of output) {
+      text += String(part);
+      if (text.length > ANSWER_CHARS_MAX) return;
+      const lines = text.split('\n');
+      text = lines.pop() ?? '';
+      yield* lines;
+    }
+  } catch {
+    // Destroyed at the end of the process.
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from '@jest/globals';
+import { afterAll, expect, test } from '@jest/globals';
 import { trustCodexHooks } from '../../../../src/features/hooks/client-files/trust-codex-hooks.js';
 import { diskFolder } from '../../../fixtures/temp-folder.js';
 
@@ -14,7 +14,7 @@ const hook = (key, command) =>
   ({ key, command, currentHash: 'h' + key, trustStatus: trusted.has(key) ? 'trusted' : 'untrusted' });
 const ANSWERS = {
   initialize: () => ({}),
-  'hooks/list': () => ({ data: [{ hooks: [hook('a', 'own'), hook('b', 'other'), { key: 7 }] }] }),
+  'hooks/list': () => ({ data: [{ hooks: [hook('a', 'own'), hook('b', 'other\\u2028'), { key: 7 }] }] }),
   'config/batchWrite': ({ edits }) => Object.keys(edits[0].value).forEach((key) => trusted.add(key)),
 };
 require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
@@ -23,6 +23,7 @@ require('node:readline').createInterface({ input: process.stdin }).on('line', (l
   if (method === process.env.ENDS_AT) process.exit(1);
   if (id === undefined) return;
   console.log('no JSON');
+  if (method === process.env.FLOODS_AT) return process.stdout.write('x'.repeat(5e6));
   console.log(JSON.stringify({ method: 'a/notification' }));
   console.log(JSON.stringify({ id, result: ANSWERS[method](params) ?? null }));
 });
@@ -32,6 +33,11 @@ const folder = diskFolder('codex');
 const program = join(folder, 'codex');
 writeFileSync(program, SERVER);
 chmodSync(program, 0o755);
+/** Ends as the program does. The process that it starts keeps the output open for longer than the test waits. */
+const wrapper = join(folder, 'wrapper');
+writeFileSync(wrapper, `#!/bin/sh\nsleep 200 &\necho $! > "$SEEN.pid"\n"${program}"\n`);
+chmodSync(wrapper, 0o755);
+afterAll(() => void process.kill(Number(readFileSync(join(folder, 'seen.pid'), 'utf8')), 'SIGKILL'));
 const trust = (environment: Record<string, string>, command = program) =>
   trustCodexHooks(command, {
     cwd: folder,
@@ -49,6 +55,8 @@ test('0064: those of an installation are trusted, and no others', async () => {
 test.each([
   ['ends', { ENDS_AT: 'config/batchWrite' }, program],
   ['is not there', {}, join(folder, 'none')],
+  ['ends, and leaves a process with its output', { ENDS_AT: 'initialize' }, wrapper],
+  ['answers with a line without end', { FLOODS_AT: 'hooks/list' }, program],
 ])('0064: a program that %s is an error', async (_what, environment, command) => {
   await expect(trust(environment, command)).rejects.toThrow('gives no answer to');
 });
