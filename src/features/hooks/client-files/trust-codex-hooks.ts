@@ -50,8 +50,8 @@ export async function trustCodexHooks(
 }
 
 /**
- * A process that gets one request at a time. It is killed when its time is over. Its end is the end of its answers, even
- * if a process that it has started keeps its output open.
+ * A process that gets one request at a time. It is killed when its time is over. Its end is the end of its answers,
+ * even if a process that it has started keeps its output open.
  */
 class AppServer {
   readonly #child;
@@ -95,7 +95,7 @@ class AppServer {
   }
 }
 
-/** The lines of an output, until it ends or one of them is too long. Not readline: it also splits inside JSON, at U+2028. */
+/** The lines of an output, until it ends or one is too long. Not readline, which splits inside of JSON, at U+2028. */
 async function* linesOf(output: Readable): AsyncGenerator<string, undefined> {
   let text = '';
   try {

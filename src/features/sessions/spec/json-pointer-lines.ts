@@ -1,6 +1,7 @@
-import { parseOwnJson } from '../../../core/contract/json.js';
 // Finds the lines of JSON pointers in a text, for the author who corrects it. Only for texts that the strict reader has
 // accepted: it bounds their depth.
+
+import { parseOwnJson } from '../../../core/contract/json.js';
 
 /** The pointers that end here, and those below, by key or index. */
 interface PointerNode {

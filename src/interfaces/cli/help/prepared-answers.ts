@@ -1,8 +1,8 @@
-import { parseOwnJson } from '../../../core/contract/json.js';
 // Help and version without loading the commands: the build has prepared the texts. A person who looks up an option
 // should not wait for everything else.
 
 import { existsSync, readFileSync } from 'node:fs';
+import { parseOwnJson } from '../../../core/contract/json.js';
 import { packageFile } from '../../../system/package-files.js';
 
 /** What the build has written. */
