@@ -1,5 +1,5 @@
 // Backups of an SQLite home that is in use, what is refused, and what a restore settles, suspends, erases and records.
-// PostgreSQL, and kills: backup-home.campaign.test.ts.
+// PostgreSQL, and kills: test/backup/backups.nightly.test.ts.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
