@@ -67,6 +67,37 @@ export class CompactRange {
   }
 }
 
+/** The hashes of the proved entries, 32 bytes each, from the first entry of the log. */
+export class LeafHashes {
+  readonly #begin: number;
+  #count = 0;
+  #bytes = new Uint8Array(1_024 * HASH_BYTES);
+
+  constructor(begin: number) {
+    this.#begin = begin;
+  }
+
+  push(leaves: readonly Uint8Array[]): void {
+    const end = (this.#count + leaves.length) * HASH_BYTES;
+    if (end > this.#bytes.length) {
+      const grown = new Uint8Array(Math.max(end, 2 * this.#bytes.length));
+      grown.set(this.#bytes);
+      this.#bytes = grown;
+    }
+    for (const leaf of leaves) {
+      this.#bytes.set(leaf, this.#count * HASH_BYTES);
+      this.#count += 1;
+    }
+  }
+
+  /** @returns null for an entry that has not been proved */
+  at(index: number): string | null {
+    const place = index - this.#begin;
+    if (!Number.isSafeInteger(place) || place < 0 || place >= this.#count) return null;
+    return hex(this.#bytes.subarray(place * HASH_BYTES, (place + 1) * HASH_BYTES));
+  }
+}
+
 export const hex = (bytes: Uint8Array): string =>
   Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 

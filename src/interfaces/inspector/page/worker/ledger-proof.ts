@@ -5,7 +5,7 @@
 import { nameInLedger, nameInTree } from '../../../../core/contract/entry-name.js';
 import { toEventRow } from '../../contract/event-row.js';
 import type { EventDetails, EventRow, LedgerInfo } from '../../../../core/contract/inspection/inspection.js';
-import { CompactRange, fromHex, hex, leafBytes, browserSha256, type Hash } from './compact-range.js';
+import { CompactRange, fromHex, hex, leafBytes, LeafHashes, browserSha256, type Hash } from './compact-range.js';
 import { parseCheckpoint, verifySignature, type NoteCheckpoint, type SignatureState } from './checkpoint-note.js';
 
 /** The previous hash in the first entry of a run tree. */
@@ -43,8 +43,7 @@ export type RowLookup = (at: number) => EventRow | null;
 export class LedgerProof {
   readonly #hash: Hash;
   readonly #range: CompactRange;
-  /** The hashes of the proved entries, from the first entry of the log. */
-  readonly #leaves: string[] = [];
+  readonly #leaves: LeafHashes;
   readonly #begin: number;
   /** For each run tree, the hash and seq of its last entry. */
   readonly #last = new Map<string, { readonly hash: string; readonly seq: number }>();
@@ -60,6 +59,7 @@ export class LedgerProof {
     this.#hash = hash;
     this.#begin = info.begin;
     this.#range = new CompactRange(hash, info.begin, info.frontier);
+    this.#leaves = new LeafHashes(info.begin);
     if (info.flaw !== undefined) this.broken = { at: null, why: info.flaw };
   }
 
@@ -70,7 +70,7 @@ export class LedgerProof {
 
   /** The leaf hash of a proved entry; null for any other. */
   leafOf(at: number): string | null {
-    return this.#leaves[at - this.#begin] ?? null;
+    return this.#leaves.at(at);
   }
 
   /** Whether the next entry does not fit: then reading goes on only with the hash that was recorded for it. */
@@ -134,7 +134,7 @@ export class LedgerProof {
 
   async #append(leaves: readonly Uint8Array[]): Promise<void> {
     await this.#range.append(leaves);
-    for (const leaf of leaves) this.#leaves.push(hex(leaf));
+    this.#leaves.push(leaves);
   }
 
   async #checkCheckpoint(): Promise<void> {

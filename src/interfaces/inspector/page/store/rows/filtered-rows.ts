@@ -1,7 +1,7 @@
 // Selects the rows of a list. Words are looked up once per label and run; after that only numbers are compared.
 
 import { NEEDS_APPROVAL } from '../../../../../core/contract/inspection/needs-approval.js';
-import { hexOf, type Rows } from './rows.js';
+import type { Rows } from './rows.js';
 import { NumberList } from './number-list.js';
 import { FIRST_PROBLEM, toneAt } from './tones.js';
 
@@ -27,7 +27,7 @@ function createWordTest(rows: Rows, word: string): RowTest {
   const labels = memoize((label) => rows.labels.at(label).toLowerCase().includes(word));
   const runs = memoize((run) => runText(rows, run).includes(word));
   const tones = memoize((tone) => toneText(tone).includes(word));
-  const isHash = /^[0-9a-f]{2,8}$/.test(word);
+  const [low, high] = hashRangeOf(word);
   const [, hash, digits] = /^(#?)(\d{1,9})$/.exec(word) ?? [];
   const number = digits === undefined ? -1 : Number(digits);
   const step = hash === '#' ? number : -1;
@@ -36,7 +36,7 @@ function createWordTest(rows: Rows, word: string): RowTest {
     (step > 0 && rows.step(at) === step) ||
     tones(rows.tone(at)) ||
     labels(rows.label(at)) ||
-    (isHash && hexOf(rows.hash(at)).startsWith(word)) ||
+    (rows.hash(at) >= low && rows.hash(at) < high) ||
     runs(rows.run(at));
 }
 
@@ -44,6 +44,14 @@ function createWordTest(rows: Rows, word: string): RowTest {
 function toneText(number: number): string {
   const tone = toneAt(number);
   return (tone === NEEDS_APPROVAL ? `${tone} DENIED` : tone).toLowerCase();
+}
+
+/** The hashes with this beginning, as a range of numbers; an empty range for an invalid beginning. */
+function hashRangeOf(word: string): readonly [from: number, to: number] {
+  if (!/^[0-9a-f]{2,8}$/.test(word)) return [0, 0];
+  const wide = 16 ** (8 - word.length);
+  const from = Number.parseInt(word, 16) * wide;
+  return [from, from + wide];
 }
 
 function runText(rows: Rows, run: number): string {
