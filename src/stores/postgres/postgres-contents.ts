@@ -134,7 +134,9 @@ export class PostgresContents {
   #open(row: Row, hash: string, stored: Buffer | null): Buffer | null {
     const key_no = integerOf(row, 'key_no', `the content stored as ${hash}`);
     const case_id = row['case_id'] ?? null;
-    if (case_id !== null && key_no > 0) {
+    if (case_id !== null) {
+      // It would survive the erasure of its case.
+      if (key_no === 0) throw tamperedError(`the content stored as ${hash} is of a case, and is not encrypted`);
       const cipher = this.keys.get(case_id, key_no);
       if (!('erased_below' in cipher)) {
         return stored === null ? NO_CONTENT : (cipher.open(stored, Buffer.from(hash, 'hex')) ?? NO_CONTENT);

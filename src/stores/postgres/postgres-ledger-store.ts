@@ -279,8 +279,9 @@ class PostgresLedgerStore implements SharedLedgerStore {
   readonly hasLeases: SharedLedgerStore['hasLeases'] = (leases) =>
     this.#asWorker((send, worker_id) => hasLeases(send, worker_id, leases));
 
-  readonly releaseLeases: SharedLedgerStore['releaseLeases'] = (leases) =>
-    this.#asWorker((send, worker_id) => releaseLeases(send, worker_id, leases));
+  readonly releaseLeases: SharedLedgerStore['releaseLeases'] = async (leases) => {
+    if (leases.length > 0) await this.#asWorker((send, worker_id) => releaseLeases(send, worker_id, leases));
+  };
 
   subscribe(listener: (trees: readonly GrownTree[]) => void): () => void {
     return this.#announcements.subscribe(listener);

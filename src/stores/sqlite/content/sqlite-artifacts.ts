@@ -339,6 +339,11 @@ export function eraseCaseContent(
   const { db, artifacts } = parts;
   const { case_id, tree_ids } = erasure;
   const { storage } = artifacts;
+  if (
+    storage !== null &&
+    db.prepare('SELECT 1 FROM artifacts WHERE case_id = ? AND sealed = 0').get(case_id) !== undefined
+  )
+    throw tamperedError(`content of case ${case_id} is not encrypted, so an erasure would leave it`);
   const erased = countContents(parts, case_id);
   const isDone = inTransaction(() => {
     if (storage === null) removeBytes(db, case_id);

@@ -128,6 +128,18 @@ describe('rows', () => {
     expect(TREE.map(({ log_index }) => rows.row(log_index))).toEqual(TREE);
   });
 
+  test('the worst tone of any range is that of its rows', () => {
+    const at = (place: number): EventRow =>
+      row(place, { tone: TONES[(place * 7) % (place % 9 === 0 ? 14 : 3)] ?? 'plain' });
+    const rows = new Rows(3, 3);
+    rows.addPage(packRows(Array.from({ length: 200 }, (_, place) => at(place + 3))));
+    for (let from = 3; from < 203; from += 5)
+      for (let to = from; to <= 203; to += 3) {
+        const tones = Array.from({ length: to - from }, (_, place) => rows.tone(from + place));
+        expect(rows.worstTone(from, to)).toBe(Math.max(0, ...tones));
+      }
+  });
+
   test('every tone has a unique number, and problems have the highest ones', () => {
     const problems: readonly Tone[] = ['VALIDATION_ERROR', 'deny', 'denied', 'DENIED', 'failed', 'EXECUTION_ERROR'];
     expect(problems.map(toneNumber).every((number) => number > toneNumber('cancelled'))).toBe(true);

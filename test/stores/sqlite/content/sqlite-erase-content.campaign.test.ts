@@ -70,6 +70,17 @@ describe('D14: an erasure in a SQLite ledger', () => {
     expect(await store.erase(ERASURE)).toMatchObject({ contents: 2 });
   }, 20_000);
 
+  test('is refused if content of the case is not encrypted, which no key can erase', async () => {
+    await store.close();
+    withoutGuards(at.file, (db) => {
+      const plain = db.prepare('UPDATE artifacts SET bytes = ?, sealed = 0 WHERE case_id = ? AND byte_size = ?');
+      plain.run(Buffer.from(SECRET), CASE, SECRET.length);
+    });
+    await reopen();
+    await expect(store.erase(ERASURE)).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
+    expect(keys()).toEqual([`${CASE}.1.key`]);
+  });
+
   test('destroys the key even if all content was archived, because copies of the rows may exist', async () => {
     await store.close();
     withoutGuards(at.file, (db) => db.prepare('DELETE FROM artifacts WHERE case_id = ?').run(CASE));

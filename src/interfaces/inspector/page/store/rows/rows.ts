@@ -25,6 +25,9 @@ const SESSION_STATES: Readonly<Record<string, DisplayState>> = {
   spec_complete: 'completed',
 };
 
+/** Rows whose worst tone is kept together. */
+const BLOCK = 32;
+
 export class Rows {
   /** The first entry of the ledger, and the first loaded row. */
   readonly begin: number;
@@ -45,6 +48,8 @@ export class Rows {
   #hash = new Uint32Array(0);
   #type = new Uint8Array(0);
   #tone = new Uint8Array(0);
+  /** The worst tone of each block. */
+  #worst = new Uint8Array(0);
   #state = new Int8Array(0);
   #time = new Float64Array(0);
 
@@ -84,6 +89,17 @@ export class Rows {
   }
   tone(at: number): number {
     return this.#tone[at - this.begin] ?? 0;
+  }
+  /** The worst tone from `from` to before `to`. */
+  worstTone(from: number, to: number): number {
+    const end = to - this.begin;
+    let worst = 0;
+    for (let place = from - this.begin; place < end;) {
+      const isBlock = place % BLOCK === 0 && place + BLOCK <= end;
+      worst = Math.max(worst, (isBlock ? this.#worst[place / BLOCK] : this.#tone[place]) ?? 0);
+      place += isBlock ? BLOCK : 1;
+    }
+    return worst;
   }
   label(at: number): number {
     return this.#label[at - this.begin] ?? -1;
@@ -142,7 +158,10 @@ export class Rows {
     this.#run[place] = id;
     this.#type[place] = this.types.add(text(type));
     this.#label[place] = this.labels.add(text(label));
-    this.#tone[place] = toneNumber(text(tone));
+    const toneOfRow = toneNumber(text(tone));
+    this.#tone[place] = toneOfRow;
+    const block = Math.floor(place / BLOCK);
+    this.#worst[block] = Math.max(this.#worst[block] ?? 0, toneOfRow);
     this.#time[place] = time_base + time;
     this.#step[place] = step;
     this.#hash[place] = Number.parseInt(hash, 16);
@@ -162,6 +181,7 @@ export class Rows {
     this.#hash = growArray(this.#hash, new Uint32Array(capacity));
     this.#type = growArray(this.#type, new Uint8Array(capacity));
     this.#tone = growArray(this.#tone, new Uint8Array(capacity));
+    this.#worst = growArray(this.#worst, new Uint8Array(Math.ceil(capacity / BLOCK)));
     this.#state = growArray(this.#state, new Int8Array(capacity));
     this.#time = growArray(this.#time, new Float64Array(capacity));
   }

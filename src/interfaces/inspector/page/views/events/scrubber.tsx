@@ -115,8 +115,7 @@ function markedTicks({ rows }: Store, width: number): readonly (readonly [hue: H
     const from = Math.floor((column / columns) * all);
     const to = Math.max(from + 1, Math.floor(((column + 1) / columns) * all));
     if (from === Math.floor(((column - 1) / columns) * all)) continue;
-    let worst = 0;
-    for (let at = from; at < Math.min(all, to); at += 1) worst = Math.max(worst, rows.tone(rows.begin + at));
+    const worst = rows.worstTone(rows.begin + from, rows.begin + Math.min(all, to));
     if (worst < FIRST_MARKED) continue;
     const hue = hueOf(toneAt(worst));
     const height = HEIGHTS[hue] ?? 8;
